@@ -1,0 +1,316 @@
+"""Typed records of the session log.
+
+One line of the log is one JSON object, the envelope: ``kind``, ``seq``, ``wall_ns`` (Unix time), ``mono_ns``
+(CLOCK_MONOTONIC of the node), ``source`` (``engine`` or a worker's id) and ``body``, one of the frozen dataclasses
+below. The same lines are the worker protocol, the recording, the replay input and the export input.
+
+This module needs the standard library alone, because workers run under foreign interpreters (Python >= 3.10).
+Reading with validation is ``fa4top.analysis.logfile``. Unknown kinds and newer minor versions are skipped with a
+notice on reading; a newer major version is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+SCHEMA_MAJOR = 1
+SCHEMA_MINOR = 0
+
+KINDS: dict[str, type[Body]] = {}
+
+
+class Body:
+    """Base of all record bodies; ``kind`` is the tag in the envelope."""
+
+    kind: ClassVar[str] = ""
+
+    def __init_subclass__(cls, kind: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if kind:
+            cls.kind = kind
+            # dataclass(slots=True) creates the class a second time; the later one is the real one
+            KINDS[kind] = cls
+
+
+@dataclass(frozen=True)
+class Header(Body, kind="header"):
+    """First record of every log."""
+
+    session_id: str
+    schema_major: int
+    schema_minor: int
+    fa4top_version: str
+    argv: list[str]
+    python: str
+    platform: str
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One attention problem. Lengths in tokens; ``dtype`` is bf16, fp16 or fp8."""
+
+    batch: int
+    seqlen_q: int
+    seqlen_k: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    head_dim_v: int
+    causal: bool = False
+    dtype: str = "bf16"
+
+
+@dataclass(frozen=True)
+class Plan(Body, kind="plan"):
+    """What is measured from here on: one (target, shape, setting) on one GPU."""
+
+    plan_id: int
+    target: str
+    device: str
+    gpu_uuid: str
+    arch: str
+    shape: Shape
+    knobs: dict[str, str]
+    seed: int
+    simulated: bool
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How the kernel is laid out on the chip; what the derived metrics need.
+
+    ``steps_longest`` counts KV iterations of one role along the busiest SM, so that
+    kernel cycles / steps_longest is the clean period. ``flops`` counts one launch.
+    """
+
+    grid_ctas: int
+    sm_count: int
+    ctas_per_sm: int
+    tiles: int
+    steps_per_tile: int
+    steps_longest: int
+    persistent: bool
+    flops: float
+
+
+@dataclass(frozen=True)
+class WorkerState(Body, kind="worker"):
+    """A worker's life: starting, importing, compiling, compiled, checking, ready, stopped, dead."""
+
+    worker: str
+    plan_id: int
+    twin: str
+    state: str
+    pid: int
+    text: str = ""
+    progress: float | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    geometry: Geometry | None = None
+    probe_sets: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Check(Body, kind="check"):
+    """Output of a worker against an FP32 reference on sampled rows; errors are relative to the reference's RMS."""
+
+    worker: str
+    plan_id: int
+    twin: str
+    passed: bool
+    rows: int
+    max_error: float
+    rms_error: float
+    limit: float
+    output_hash: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CleanBurst(Body, kind="clean"):
+    """One burst of the clean twin: time of every launch, and the SM clock during the burst where it is known."""
+
+    worker: str
+    plan_id: int
+    launch: int
+    times_us: list[float]
+    sm_clock_mhz: float | None = None
+
+
+@dataclass(frozen=True)
+class RoleSample:
+    """One role of one traced launch. Cycles of the SM clock; ``waits_cycles`` are means per step by cause;
+    a cause missing there was not measured in this probe set."""
+
+    role: str
+    steps: int
+    tiles: int
+    period_median_cycles: float | None
+    period_p5_cycles: float | None
+    period_p95_cycles: float | None
+    busy_cycles: float | None
+    waits_cycles: dict[str, float]
+    tile_overhead_cycles: float | None
+    role_cycles: float | None
+    periods_cycles: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What did not become a number in one launch. Counts of events."""
+
+    recorded: int
+    dropped: int
+    unmatched: int
+    stale: int
+
+
+@dataclass(frozen=True)
+class Span:
+    """One bar of the timeline: cycles from the timeline's start."""
+
+    name: str
+    begin_cycles: int
+    end_cycles: int
+
+
+@dataclass(frozen=True)
+class TimelineRow:
+    """The spans of one role over a few steps."""
+
+    role: str
+    spans: list[Span]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """A few steps of one launch as a Gantt chart. Same SM for all rows, so one clock."""
+
+    first_step: int
+    last_step: int
+    steps_of_tile: int
+    cycles: int
+    rows: list[TimelineRow]
+
+
+@dataclass(frozen=True)
+class TraceSample(Body, kind="trace"):
+    """One launch of the traced twin, decoded."""
+
+    worker: str
+    plan_id: int
+    launch: int
+    generation: int
+    probe_set: str
+    detail: bool
+    time_us: float
+    cta: int
+    sm: int
+    sm_clock_mhz: float | None
+    cta_us: float | None
+    losses: Losses
+    roles: list[RoleSample]
+    timeline: Timeline | None = None
+
+
+@dataclass(frozen=True)
+class GpuSample(Body, kind="gpu"):
+    """What NVML (or the simulated device) says between bursts. None: not available here."""
+
+    gpu_uuid: str
+    name: str
+    sm_clock_mhz: float | None
+    mem_clock_mhz: float | None
+    power_w: float | None
+    power_limit_w: float | None
+    temperature_c: float | None
+    memory_used_mib: float | None
+    memory_total_mib: float | None
+    throttle: list[str]
+    foreign_pids: list[int]
+    cost_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class Fault(Body, kind="fault"):
+    """Something went wrong with a worker: why, the last of its stderr, and what to try."""
+
+    worker: str
+    plan_id: int
+    reason: str
+    text: str
+    hint: str
+    stderr_tail: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Notice(Body, kind="notice"):
+    """A sentence for the person. Levels: info, warning, error."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Output(Body, kind="output"):
+    """A line that a worker or its libraries printed."""
+
+    worker: str
+    text: str
+
+
+@dataclass(frozen=True)
+class EngineState(Body, kind="engine"):
+    """running, paused, waiting (for the GPU), idle (no viewer), stopped."""
+
+    state: str
+    pid: int
+    viewers: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """One line of the log."""
+
+    kind: str
+    seq: int
+    wall_ns: int
+    mono_ns: int
+    source: str
+    body: Body
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, float):
+        return round(value, 4) if value == value and abs(value) != float("inf") else None
+    return value
+
+
+def stamp(body: Body, source: str, seq: int = 0) -> Envelope:
+    """Put a body into an envelope with the present wall and monotonic time."""
+    return Envelope(body.kind, seq, time.time_ns(), time.monotonic_ns(), source, body)
+
+
+def to_line(envelope: Envelope) -> bytes:
+    """One line of the log, with its newline. Non-finite floats become null."""
+    payload = {
+        "kind": envelope.kind,
+        "seq": envelope.seq,
+        "wall_ns": envelope.wall_ns,
+        "mono_ns": envelope.mono_ns,
+        "source": envelope.source,
+        "body": _plain(envelope.body),
+    }
+    return json.dumps(payload, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -1,0 +1,28 @@
+"""The targets that exist, by name. Descriptions only: importing this imports no CUDA."""
+
+from __future__ import annotations
+
+from fa4top.targets.base import Description
+from fa4top.targets.fa4.description import DESCRIPTION as FA4
+from fa4top.targets.sim.description import DESCRIPTION as SIM
+
+TARGETS: dict[str, Description] = {description.name: description for description in (FA4, SIM)}
+
+
+class UnknownTarget(KeyError):
+    """No target has this name; the text names those that exist."""
+
+    def __str__(self) -> str:
+        return f"no target {self.args[0]}; there are: {', '.join(TARGETS)}"
+
+
+def describe(name: str) -> Description:
+    """The description of a target.
+
+    Raises:
+        UnknownTarget: the name is not known.
+    """
+    try:
+        return TARGETS[name]
+    except KeyError as error:
+        raise UnknownTarget(name) from error

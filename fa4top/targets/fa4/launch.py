@@ -1,0 +1,329 @@
+"""Compile, check and launch flash-attn-4 through CuPy. Workers only.
+
+CuPy allocates, CuPy streams and events time, CuPy arrays go into the compiled function. Torch serves once, for the
+package's own entry, with tensors that are views of the CuPy arrays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fa4top.analysis.layout import CONFIG_BYTES, next_generation
+from fa4top.records import Geometry, GpuSample
+from fa4top.targets import reference
+from fa4top.targets.fa4 import environment
+from fa4top.targets.fa4.geometry import kernel_geometry
+from fa4top.targets.fa4.probes import FAMILIES, KernelProbes, ProbeSet
+from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
+
+CHECK_ROWS = 24
+NOBODY = 0xFFFFFFFF  # no CTA has this index
+PRIMERS = 2
+
+
+def make_launcher(request: LaunchRequest) -> Fa4Launcher:
+    """Entry point named by the target's description."""
+    return Fa4Launcher(request)
+
+
+class Fa4Launcher:
+    """One (shape, setting, twin) of flash-attn-4 on one GPU."""
+
+    def __init__(self, request: LaunchRequest) -> None:
+        self._request = request
+        self._private = tempfile.TemporaryDirectory(prefix="fa4top-worker-")
+        environment.prepare(request.knobs, self._private.name)
+        import cupy
+
+        self._cupy = cupy
+        cupy.cuda.Device(0).use()
+        device = cupy.cuda.runtime.getDeviceProperties(0)
+        self._sm_count = int(device["multiProcessorCount"])
+        self.arch = f"sm_{device['major']}{device['minor']}a"
+        if self.arch not in FAMILIES:
+            raise TargetError("unsupported GPU", f"there are no fa4 probes for {self.arch}", "use --target sim")
+        probes = FAMILIES[self.arch]
+        self._probes = probes
+        self._set = choose_set(probes, request)
+        self.layout = probes.layout
+        self.probe_set = self._set.name if request.twin == "traced" else ""
+        self.probe_sets = [s.name for s in probes.sets]
+        self.family = probes.family
+        self.versions: dict[str, str] = {}
+        self._generation = 0
+        self._stream = cupy.cuda.Stream(non_blocking=True)
+        self._make_buffers()
+        self._make_inputs()
+
+    def _make_buffers(self) -> None:
+        cupy = self._cupy
+        self._config = cupy.zeros(CONFIG_BYTES // 4, dtype=cupy.uint32)
+        size = self.layout.total_bytes
+        self._host = cupy.cuda.alloc_pinned_memory(size)
+        self._host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
+        self._host_bytes[:] = 0
+        self._host_config = np.frombuffer(cupy.cuda.alloc_pinned_memory(16), dtype=np.uint32, count=4)
+        if self._request.inflight:
+            # pinned memory is mapped at the same address under unified addressing
+            self._buffer_address = int(self._host.ptr)
+        else:
+            self._device_buffer = cupy.zeros(size, dtype=cupy.uint8)
+            self._buffer_address = int(self._device_buffer.data.ptr)
+
+    def _make_inputs(self) -> None:
+        cupy, shape = self._cupy, self._request.shape
+        random = cupy.random.RandomState(self._request.seed)
+
+        def draw(length: int, heads: int, dim: int) -> Any:
+            values = random.standard_normal((shape.batch, length, heads, dim), dtype=cupy.float32)
+            if shape.dtype == "bf16":
+                bits = values.view(cupy.uint32)
+                return ((bits + cupy.uint32(0x7FFF) + ((bits >> 16) & cupy.uint32(1))) >> 16).astype(cupy.uint16)
+            if shape.dtype == "fp16":
+                return values.astype(cupy.float16).view(cupy.uint16)
+            import ml_dtypes
+
+            return cupy.asarray(cupy.asnumpy(values).astype(ml_dtypes.float8_e4m3fn).view(np.uint8))
+
+        self._bits = {
+            "q": draw(shape.seqlen_q, shape.heads, shape.head_dim),
+            "k": draw(shape.seqlen_k, shape.kv_heads, shape.head_dim),
+            "v": draw(shape.seqlen_k, shape.kv_heads, shape.head_dim_v),
+        }
+        out = (shape.batch, shape.seqlen_q, shape.heads, shape.head_dim_v)
+        self._out = cupy.full(out, 0x7FFF, dtype=cupy.uint16)  # NaN in bf16 and fp16: what is not written shows
+        cupy.cuda.runtime.deviceSynchronize()
+
+    def _torch_views(self) -> dict[str, Any]:
+        import torch
+
+        kinds = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
+        kind = kinds[self._request.shape.dtype]
+        views = {
+            name: torch.as_tensor(bits.view(self._cupy.int8 if bits.dtype.itemsize == 1 else self._cupy.int16),
+                                  device="cuda").view(kind)
+            for name, bits in self._bits.items()
+        }
+        out_kind = torch.bfloat16 if kind == torch.float8_e4m3fn else kind
+        views["out"] = torch.as_tensor(self._out.view(self._cupy.int16), device="cuda").view(out_kind)
+        return views
+
+    def _arguments(self) -> dict[str, Any]:
+        knobs = self._request.knobs
+        switch = {"auto": None, "on": True, "off": False}
+        chosen: dict[str, Any] = {"causal": self._request.shape.causal}
+        for name in ("intra_wg_overlap", "mma_pv_is_rs", "pack_gqa"):
+            if knobs.get(name, "auto") != "auto":
+                chosen[name] = switch[knobs[name]]
+        return chosen
+
+    def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
+        """Compile with fake tensors, so that nothing is launched before this worker holds the GPU token."""
+        from fa4top.targets.fa4 import package
+
+        progress("importing flash-attn-4 and the CuTe DSL", 0.1)
+        self.versions = package.versions() | {"cupy": str(self._cupy.__version__)}
+        kernels = package.Kernels()
+        injection = None
+        if self._request.twin == "traced":
+            from fa4top.targets.fa4 import inject
+
+            try:
+                injection = inject.install(
+                    self._probes, self._set, self._buffer_address, int(self._config.data.ptr)
+                )
+            except inject.InjectionError as error:
+                raise TargetError(
+                    "unknown package layout", str(error),
+                    f"probes are known to fit flash-attn-4 {', '.join(package.KNOWN_GOOD)}",
+                ) from error
+        progress("compiling", 0.4)
+        self._compile_fake(kernels)
+        self._kernels = kernels
+        if injection is not None:
+            counts = injection.probe_counts()
+            if not counts or not all(counts.values()):
+                raise TargetError(
+                    "probes missing", f"the compiled kernel has no probes for some roles: {counts}",
+                    "this package version does not fit the probes; use a known-good one (fa4top doctor)",
+                )
+            self.versions["probes"] = ", ".join(f"{role} {count}" for role, count in counts.items())
+            if injection.notes:
+                self.versions["probe notes"] = "; ".join(dict.fromkeys(injection.notes))
+        if message := package.known_good(self.versions):
+            self.versions["warning"] = message
+        progress("compiled", 1.0)
+        self._geometry = kernel_geometry(kernels.kernel, self._request.shape, self._sm_count)
+        return self._geometry
+
+    def _compile_fake(self, kernels: Any) -> None:
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        shape = self._request.shape
+        kind = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}[shape.dtype]
+        out_kind = torch.bfloat16 if shape.dtype == "fp8" else kind
+        with FakeTensorMode():
+            q = torch.empty(shape.batch, shape.seqlen_q, shape.heads, shape.head_dim, dtype=kind, device="cuda")
+            k = torch.empty(shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim, dtype=kind, device="cuda")
+            v = torch.empty(shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim_v, dtype=kind, device="cuda")
+            out = torch.empty(shape.batch, shape.seqlen_q, shape.heads, shape.head_dim_v, dtype=out_kind,
+                              device="cuda")
+            kernels.forward(q, k, v, out=out, **self._arguments())
+
+    def check(self) -> CheckResult:
+        """One launch through the package's own entry; then the same through CuPy arrays, which must agree."""
+        import torch
+
+        views = self._torch_views()
+        before = len(self._kernels.cache)
+        self._config_async(0, NOBODY, 1)
+        self._stream.synchronize()
+        self._kernels.forward(views["q"], views["k"], views["v"], out=views["out"], **self._arguments())
+        torch.cuda.synchronize()
+        if len(self._kernels.cache) != before:
+            raise TargetError("recompiled", "the real call compiled a second kernel; the plan does not describe it")
+        first = self._cupy.asnumpy(self._out)
+        self._bind(views)
+        self._out.fill(0x7FFF)
+        self._cupy.cuda.runtime.deviceSynchronize()
+        self._launch()
+        self._stream.synchronize()
+        output = self._cupy.asnumpy(self._out)
+        if not np.array_equal(first, output):
+            raise TargetError("output differs", "launching with CuPy arrays gave another output than the package's call")
+        return self._compare(output)
+
+    def _bind(self, views: dict[str, Any]) -> None:
+        """Replace the tensors in the noted arguments by CuPy arrays of the same memory."""
+        import torch
+        import tvm_ffi
+
+        by_address = {view.data_ptr(): name for name, view in views.items()}
+        arrays = self._typed_arrays()
+        arguments = []
+        for argument in self._kernels.cache.arguments:
+            if isinstance(argument, torch.Tensor) and argument.data_ptr() in by_address:
+                argument = arrays[by_address[argument.data_ptr()]]
+            arguments.append(argument)
+        self._call_arguments = tuple(arguments)
+        self._function = self._kernels.cache.compiled
+        self._ffi_stream = tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), self._stream.ptr)
+
+    def _typed_arrays(self) -> dict[str, Any]:
+        dtype = self._request.shape.dtype
+        if dtype == "bf16":
+            import ml_dtypes
+
+            kind: Any = ml_dtypes.bfloat16
+        else:
+            kind = self._cupy.float16 if dtype == "fp16" else self._cupy.uint8
+        arrays = {name: bits.view(kind) for name, bits in self._bits.items()}
+        if dtype == "fp8":
+            import ml_dtypes
+
+            kind = ml_dtypes.bfloat16
+        arrays["out"] = self._out.view(kind)
+        return arrays
+
+    def _compare(self, output: Any) -> CheckResult:
+        shape = self._request.shape
+        to_float: Callable[[Any], Any]
+        if shape.dtype == "fp16":
+            to_float = lambda bits: bits.view(np.float16).astype(np.float32)  # noqa: E731
+        elif shape.dtype == "bf16":
+            to_float = reference.bf16_to_float
+        else:
+            import ml_dtypes
+
+            to_float = lambda bits: bits.view(ml_dtypes.float8_e4m3fn).astype(np.float32)  # noqa: E731
+        out_float = to_float if shape.dtype == "fp16" else reference.bf16_to_float
+        outputs, references = [], []
+        rows = reference.sample_rows(shape, CHECK_ROWS, self._request.seed)
+        ratio = shape.heads // shape.kv_heads
+        for batch, head, row in rows:
+            q = to_float(self._cupy.asnumpy(self._bits["q"][batch, row, head]))
+            k = to_float(self._cupy.asnumpy(self._bits["k"][batch, :, head // ratio]))
+            v = to_float(self._cupy.asnumpy(self._bits["v"][batch, :, head // ratio]))
+            outputs.append(out_float(output[batch, row, head]))
+            references.append(reference.reference_row(q, k, v, row, shape))
+        worst, rms = reference.relative_errors(np.stack(outputs), np.stack(references))
+        if (output == 0x7FFF).any():
+            worst = rms = float("inf")  # an element that nobody wrote
+        digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
+        return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS[shape.dtype], digest)
+
+    def _config_async(self, slot: int, cta: int, generation: int) -> None:
+        """Queue a change of the config words; pinned source words differ per slot, so both may be in flight."""
+        words = self._host_config[2 * slot : 2 * slot + 2]
+        words[:] = (cta, generation)
+        self._config[:2].data.copy_from_host_async(words.ctypes.data, 8, self._stream)
+
+    def _launch(self) -> None:
+        with self._ffi_stream:
+            self._function(*self._call_arguments)
+
+    def clean_burst(self, launches: int) -> Burst:
+        """``launches`` back-to-back launches after two primers; an event pair around each."""
+        events = [self._cupy.cuda.Event() for _ in range(launches + 1)]
+        for _ in range(PRIMERS):
+            self._launch()
+        events[0].record(self._stream)
+        for event in events[1:]:
+            self._launch()
+            event.record(self._stream)
+        self._stream.synchronize()
+        elapsed = self._cupy.cuda.get_elapsed_time
+        times = [elapsed(a, b) * 1000.0 for a, b in zip(events, events[1:], strict=False)]
+        return Burst(times, None)
+
+    def traced_launch(self, cta: int) -> Capture:
+        """Primers that record nothing, so that the clock is where the clean twin's bursts have it, then one launch."""
+        begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        self._generation = next_generation(self._generation)
+        self._config_async(0, NOBODY, self._generation)
+        for _ in range(PRIMERS):
+            self._launch()
+        self._config_async(1, cta, self._generation)
+        begin.record(self._stream)
+        self._launch()
+        end.record(self._stream)
+        self._stream.synchronize()
+        if not self._request.inflight:
+            self._device_buffer.data.copy_to_host_async(
+                self._host_bytes.ctypes.data, self.layout.total_bytes, self._stream
+            )
+            self._stream.synchronize()
+        time_us = self._cupy.cuda.get_elapsed_time(begin, end) * 1000.0
+        return Capture(self._host_bytes.copy(), self._generation, cta, time_us)
+
+    def telemetry(self) -> GpuSample | None:
+        """NVML is the engine's business."""
+        return None
+
+    def close(self) -> None:
+        """Wait for the stream; the process's end frees the rest."""
+        self._stream.synchronize()
+        self._private.cleanup()
+
+
+def choose_set(probes: KernelProbes, request: LaunchRequest) -> ProbeSet:
+    """The probe set that the request names: by name, detail, or the first.
+
+    Raises:
+        TargetError: no set has that name.
+    """
+    if request.probe_set:
+        for candidate in probes.sets:
+            if candidate.name == request.probe_set:
+                return candidate
+        if "+" in request.probe_set:  # points spelled out, for benchmarks
+            return ProbeSet(request.probe_set, frozenset(request.probe_set.split("+")))
+        names = ", ".join(s.name for s in probes.sets)
+        raise TargetError("unknown probe set", f"no probe set {request.probe_set}; there are {names}")
+    return next(s for s in probes.sets if s.detail == request.detail)

@@ -1,0 +1,104 @@
+"""The worker's side of a target: what a launcher takes and offers. Standard library and NumPy only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fa4top.analysis.layout import BufferLayout
+from fa4top.records import Geometry, GpuSample, Shape
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One worker's job, as the engine sends it."""
+
+    target: str
+    shape: Shape
+    knobs: dict[str, str]
+    twin: str
+    seed: int
+    device: int
+    gpu_uuid: str
+    detail: bool = False
+    inflight: bool = False
+    probe_set: str = ""
+    fault: str = ""
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """One traced launch as it left the device: the buffer's bytes and the launch's own facts."""
+
+    buffer: npt.NDArray[np.uint8]
+    generation: int
+    cta: int
+    time_us: float
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Launches of the clean twin: time of each, microseconds."""
+
+    times_us: list[float]
+    sm_clock_mhz: float | None
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Sampled rows of the output against an FP32 reference; errors relative to the reference's RMS."""
+
+    rows: int
+    max_error: float
+    rms_error: float
+    limit: float
+    output_hash: str
+
+
+class Launcher(Protocol):
+    """What the worker loop calls, in this order: compile, check, then bursts until close."""
+
+    layout: BufferLayout
+    probe_set: str
+    probe_sets: list[str]
+    family: str
+    versions: dict[str, str]
+
+    def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
+        """Build the kernel; no launch that counts."""
+        ...
+
+    def check(self) -> CheckResult:
+        """Launch once and compare with the reference."""
+        ...
+
+    def clean_burst(self, launches: int) -> Burst:
+        """Time ``launches`` launches after a primer."""
+        ...
+
+    def traced_launch(self, cta: int) -> Capture:
+        """Launch once with probes, recording this CTA."""
+        ...
+
+    def telemetry(self) -> GpuSample | None:
+        """A simulated device's own readings; None where NVML is asked by the engine."""
+        ...
+
+    def close(self) -> None:
+        """Give the device back."""
+        ...
+
+
+class TargetError(RuntimeError):
+    """A fault with a reason that the person can act on."""
+
+    def __init__(self, reason: str, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.text = text
+        self.hint = hint

@@ -1,0 +1,60 @@
+"""Attention in FP32 on sampled rows, for output checks. NumPy only."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fa4top.records import Shape
+
+# RMS error that rounding explains, relative to the reference's RMS: P and O are rounded to the dtype
+RMS_LIMITS: dict[str, float] = {"bf16": 0.01, "fp16": 0.002, "fp8": 0.08}
+
+
+def sample_rows(shape: Shape, count: int, seed: int) -> list[tuple[int, int, int]]:
+    """(batch, head, row) of the rows to check: the corners, and random ones."""
+    random = np.random.default_rng(seed)
+    corners = [(0, 0, 0), (shape.batch - 1, shape.heads - 1, shape.seqlen_q - 1)]
+    drawn = [
+        (int(random.integers(shape.batch)), int(random.integers(shape.heads)), int(random.integers(shape.seqlen_q)))
+        for _ in range(max(0, count - len(corners)))
+    ]
+    return (corners + drawn)[:count]
+
+
+def reference_row(
+    q: npt.NDArray[np.float32], k: npt.NDArray[np.float32], v: npt.NDArray[np.float32], row: int, shape: Shape
+) -> npt.NDArray[np.float32]:
+    """One output row.
+
+    Args:
+        q: (head_dim,) of this row. k: (seqlen_k, head_dim). v: (seqlen_k, head_dim_v).
+        row: index of the query, for the causal mask aligned at the end.
+    """
+    keys = shape.seqlen_k - shape.seqlen_q + row + 1 if shape.causal else shape.seqlen_k
+    scores = (k[:keys] @ q) / np.float32(np.sqrt(shape.head_dim))
+    weights = np.exp(scores - scores.max())
+    result: npt.NDArray[np.float32] = (weights @ v[:keys]) / weights.sum()
+    return result
+
+
+def relative_errors(
+    outputs: npt.NDArray[np.float32], references: npt.NDArray[np.float32]
+) -> tuple[float, float]:
+    """(max, RMS) error over the RMS of the reference; NaN or infinity anywhere gives infinity."""
+    if not np.isfinite(outputs).all():
+        return float("inf"), float("inf")
+    scale = float(np.sqrt(np.mean(np.square(references, dtype=np.float64)))) or 1.0
+    error = np.abs(outputs.astype(np.float64) - references)
+    return float(error.max()) / scale, float(np.sqrt(np.mean(np.square(error)))) / scale
+
+
+def bf16_to_float(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
+    """bfloat16 bit patterns as float32, same shape."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def float_to_bf16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """float32 to bfloat16 bits, round to nearest even; finite input."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)

@@ -1,0 +1,140 @@
+"""The worker's life: one request on standard input, then commands, one at a time, until stop or end of input."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import traceback
+from typing import Any
+
+from fa4top.analysis.sample import analyse_capture
+from fa4top.records import Check, CleanBurst, Fault, Geometry, Shape, WorkerState
+from fa4top.targets.catalog import describe
+from fa4top.targets.launcher import Launcher, LaunchRequest, TargetError
+from fa4top.worker.channel import Channel, take_stdout
+
+EXIT_FAULT = 4
+OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
+
+
+def main() -> int:
+    """Entry point of the process; returns its exit code."""
+    out = take_stdout()
+    first = sys.stdin.readline()
+    if not first:
+        return 0
+    order = json.loads(first)
+    shape = Shape(**order["request"].pop("shape"))
+    request = LaunchRequest(shape=shape, **order["request"])
+    channel = Channel(out, sys.stdin, order["worker"])
+    try:
+        return _Worker(channel, request, order["worker"], order["plan_id"]).run()
+    except BrokenPipeError:
+        return 0
+
+
+class _Worker:
+    def __init__(self, channel: Channel, request: LaunchRequest, worker: str, plan_id: int) -> None:
+        self._channel = channel
+        self._request = request
+        self._worker = worker
+        self._plan_id = plan_id
+        self._launch = 0
+        self._launcher: Launcher | None = None
+        self._geometry: Geometry | None = None
+
+    def _state(self, state: str, text: str = "", progress: float | None = None) -> None:
+        launcher = self._launcher
+        self._channel.send(WorkerState(
+            self._worker, self._plan_id, self._request.twin, state, os.getpid(), text, progress,
+            dict(launcher.versions) if launcher else {}, self._geometry, list(launcher.probe_sets) if launcher else [],
+        ))
+
+    def run(self) -> int:
+        """Compile, then serve commands. A fault ends the process: CUDA errors are sticky."""
+        try:
+            self._state("importing")
+            module, function = describe(self._request.target).launcher.split(":")
+            self._launcher = getattr(importlib.import_module(module), function)(self._request)
+            self._geometry = self._launcher.compile(
+                lambda text, progress: self._state("compiling", text, progress)
+            )
+            self._state("compiled")
+            for command in self._channel.commands():
+                if command.get("do") == "stop":
+                    break
+                self._do(command)
+            self._launcher.close()
+            self._state("stopped")
+        except BrokenPipeError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the person must read of it
+            self._fault(error)
+            return EXIT_FAULT
+        return 0
+
+    def _do(self, command: dict[str, Any]) -> None:
+        assert self._launcher is not None
+        kind = command.get("do")
+        if kind == "check":
+            self._state("checking")
+            self._check()
+        elif kind == "clean":
+            burst = self._launcher.clean_burst(int(command["launches"]))
+            self._launch += len(burst.times_us)
+            self._channel.send(CleanBurst(
+                self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz
+            ))
+            self._telemetry()
+        elif kind == "trace":
+            assert self._geometry is not None
+            capture = self._launcher.traced_launch(int(command["cta"]))
+            self._launch += 1
+            sample = analyse_capture(
+                capture.buffer, self._launcher.layout, self._launcher.family, capture.generation,
+                probe_set=self._launcher.probe_set, timeline=bool(command.get("timeline")),
+                steps_of_tile=self._geometry.steps_per_tile,
+            )
+            self._channel.send(sample.record(
+                worker=self._worker, plan_id=self._plan_id, launch=self._launch, time_us=capture.time_us,
+                probe_set=self._launcher.probe_set, detail=self._request.detail, cta=capture.cta,
+            ))
+            self._telemetry()
+
+    def _telemetry(self) -> None:
+        assert self._launcher is not None
+        if (reading := self._launcher.telemetry()) is not None:
+            self._channel.send(reading)
+
+    def _check(self) -> None:
+        assert self._launcher is not None
+        result = self._launcher.check()
+        passed = result.rms_error <= result.limit
+        text = (
+            f"{result.rows} rows against FP32: RMS error {result.rms_error:.2e} of the output's RMS, "
+            f"{'within' if passed else 'ABOVE'} {result.limit:g}"
+        )
+        self._channel.send(Check(
+            self._worker, self._plan_id, self._request.twin, passed, result.rows, result.max_error, result.rms_error,
+            result.limit, result.output_hash, text,
+        ))
+        self._state("ready" if passed else "failed", text)
+
+    def _fault(self, error: BaseException) -> None:
+        traceback.print_exc()
+        reason, hint = "exception", "the worker's log has the traceback"
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        if isinstance(error, TargetError):
+            reason, hint, text = error.reason, error.hint or hint, error.text
+        elif isinstance(error, MemoryError) or any(word in str(error) for word in OUT_OF_MEMORY):
+            reason, hint = "out of memory", "choose a smaller shape (b, s or h), or free the GPU"
+        elif isinstance(error, ModuleNotFoundError):
+            reason = "missing package"
+            hint = "fa4top doctor says what this interpreter lacks; --python PATH chooses another"
+        elif "CUDA" in text or "cuda" in text:
+            reason, hint = "CUDA error", "the process is replaced; if it comes back, run compute-sanitizer on it"
+        elif self._geometry is None and self._launcher is not None:
+            reason, hint = "compile error", "the worker's log has the compiler's words"
+        self._channel.send(Fault(self._worker, self._plan_id, reason, text, hint))
