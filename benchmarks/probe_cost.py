@@ -94,7 +94,7 @@ def main() -> None:
                 cta = number * 79 % geometry["grid_ctas"]  # type: ignore[index, call-overload]
                 sample = worker.ask({"do": "trace", "cta": cta, "timeline": number == 5}, "trace")
                 recorded[worker.name].append(sample["time_us"])  # type: ignore[arg-type]
-                clocks[worker.name].append(sample["sm_clock_mhz"])  # type: ignore[arg-type]
+                clocks[worker.name].append(sample["sm_clock_mhz"] or 0.0)  # type: ignore[arg-type]
                 if sample["roles"] and sample["roles"][0]["period_median_cycles"]:  # type: ignore[index]
                     periods[worker.name].append(sample["roles"][0]["period_median_cycles"])  # type: ignore[index]
                 if number == 5:

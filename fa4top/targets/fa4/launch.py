@@ -181,13 +181,10 @@ class Fa4Launcher:
         import torch
 
         views = self._torch_views()
-        before = len(self._kernels.cache)
         self._config_async(0, NOBODY, 1)
         self._stream.synchronize()
         self._kernels.forward(views["q"], views["k"], views["v"], out=views["out"], **self._arguments())
         torch.cuda.synchronize()
-        if len(self._kernels.cache) != before:
-            raise TargetError("recompiled", "the real call compiled a second kernel; the plan does not describe it")
         first = self._cupy.asnumpy(self._out)
         self._bind(views)
         self._out.fill(0x7FFF)

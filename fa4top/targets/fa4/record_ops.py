@@ -91,7 +91,7 @@ def _finish(state: Int32, place: Place, *, loc: Any = None, ip: Any = None) -> N
     capacity = place.layout.capacity
     text = (
         "{ .reg .pred p; .reg .b32 u,w,d,s; .reg .b64 t,k,h;\n"
-        f"setp.ne.u32 p, $0, 0; and.b32 u, $0, {SLOT_MASK:#x}; min.u32 w, u, {capacity}; sub.u32 d, u, w;\n"
+        f"setp.ge.u32 p, $0, {1 << GENERATION_SHIFT:#x}; and.b32 u, $0, {SLOT_MASK:#x}; min.u32 w, u, {capacity}; sub.u32 d, u, w;\n"
         f"bfe.u32 u, $0, {SLOT_BITS}, {GENERATION_SHIFT - SLOT_BITS};\n"
         f"mul.wide.u32 h, u, {HEADER_BYTES}; add.u64 h, h, {place.buffer:#x};\n"
         "mov.u64 t,%globaltimer; mov.u64 k,%clock64;\n"
@@ -116,7 +116,7 @@ def _store(place: Place, state: str, event: int, kind: int, words: str) -> str:
     generation = 0xFFFFFFFF << GENERATION_SHIFT & 0xFFFFFFFF
     body = (
         f"and.b32 s, {state}, {SLOT_MASK:#x}; setp.lt.u32 p, s, {place.layout.capacity};"
-        + ("" if place.branch else f" setp.ne.and.u32 p, {state}, 0, p;")
+        + ("" if place.branch else f" setp.ge.and.u32 p, {state}, {1 << GENERATION_SHIFT:#x}, p;")
         + f" bfe.u32 l, {state}, {SLOT_BITS}, {GENERATION_SHIFT - SLOT_BITS};"
         f" mad.lo.u32 l, l, {place.layout.capacity}, s; mul.wide.u32 a, l, {place.layout.stride};"
         f" add.u64 a, a, {place.slots:#x}; and.b32 t, {state}, {generation:#x}; or.b32 t, t, {event << 2 | kind};"
