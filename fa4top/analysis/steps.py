@@ -52,7 +52,7 @@ def step_gaps(begins: I64, tile_ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
     if len(begins) < 2:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
     gaps = np.diff(begins)
-    tile = np.searchsorted(tile_ends, begins, side="left")
+    tile = np.searchsorted(tile_ends, begins, side="right")
     return gaps, tile[1:] == tile[:-1]
 
 

@@ -47,7 +47,8 @@ class Description:
     """A target as the engine and the CLI see it.
 
     ``launcher`` is ``module:function``, imported in workers only; the function takes a LaunchRequest and returns a
-    Launcher. ``requires`` are modules that the worker's interpreter must have.
+    Launcher. ``requires`` are modules that the worker's interpreter must have. ``hazard`` names settings that only
+    ``--unsafe`` may launch.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Description:
     requires: tuple[str, ...]
     simulated: bool
     shape_problem: Callable[[Shape, str, dict[str, str]], str | None]
+    hazard: Callable[[dict[str, str]], str | None] | None = None
 
     def setting(self, chosen: dict[str, str]) -> tuple[dict[str, str], list[str]]:
         """The full assignment of knobs, and what is wrong with the chosen values."""
@@ -122,8 +124,7 @@ def format_shape(shape: Shape) -> str:
 def attention_flops(shape: Shape) -> float:
     """Floating-point operations of one forward pass: 2 b h sq (d + dv) x the mean number of keys a row sees.
 
-    For causal attention (aligned at the end) with sk >= sq the mean is sk - (sq - 1) / 2, about half when equal;
-    the convention of the field, used here, is (max(0, sk - sq) + sk) / 2.
+    For causal attention the mean is (max(0, sk - sq) + sk) / 2, the convention of the FA benchmarks.
     """
     keys = shape.seqlen_k
     mean_keys = (max(0, keys - shape.seqlen_q) + keys) / 2 if shape.causal else keys

@@ -1,0 +1,250 @@
+"""The live program: keep a clean and a traced twin, alternate their bursts, survive what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fa4top.engine.gpulock import GpuLock
+from fa4top.engine.gpus import GpuError, Telemetry
+from fa4top.engine.order import Order
+from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.workers import WorkerGone, WorkerProcess
+from fa4top.records import Body, Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
+
+COMPILE_DEADLINE_S = 600.0
+CHECK_DEADLINE_S = 300.0
+FIRST_BURST_DEADLINE_S = 60.0
+MIN_DEADLINE_S = 2.0
+BURST_US = 5000.0
+MAX_BURST = 20
+NVML_PERIOD_S = 0.5
+TIMELINE_PERIOD_S = 1.0
+RESTARTS, RESTART_WINDOW_S = 3, 60.0
+GOLDEN = 0.6180339887498949  # steps by it visit all CTAs evenly, in any number of launches
+
+
+class Stopped(Exception):
+    """The program was asked to end, or can not go on; the text says which."""
+
+
+class LiveProgram:
+    """Runs one plan after another until it is stopped."""
+
+    def __init__(self, order: Order, log: SessionLog, on_state: Callable[[str, str], None]) -> None:
+        self.order = order
+        self._log = log
+        self._on_state = on_state
+        self._lock = None if order.simulated else GpuLock(order.gpu_uuid, order.session_id)
+        self._telemetry: Telemetry | None = None
+        self._telemetry_due = 0.0
+        self._plan_id = 0
+        self._workers: dict[str, WorkerProcess] = {}
+        self._deaths: deque[float] = deque()
+        self._starts = 0
+        self._rounds = 0
+        self._launch_us: float | None = None
+        self._timeline_due = 0.0
+        self._foreign: tuple[int, ...] = ()
+        self._hashes: dict[str, str] = {}
+        self.paused = False
+        self._replan: Order | None = None
+        self._wake = asyncio.Event()
+
+    def _say(self, level: str, text: str) -> None:
+        self._log.append(Notice(level, text))
+
+    def _deliver(self, record: Envelope) -> None:
+        self._log.append(record.body, record.source, record.wall_ns, record.mono_ns)
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop or resume launching."""
+        self.paused = paused
+        self._on_state("paused" if paused else "running", "")
+        self._wake.set()
+
+    def change(self, order: Order) -> None:
+        """Go on with another shape or setting, in fresh workers."""
+        self._replan = order
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled, or until workers keep dying (Stopped)."""
+        await self._take_gpu()
+        try:
+            while True:
+                self._replan = None
+                await self._run_plan()
+                self.order = self._replan or self.order
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop the workers and let go of the GPU."""
+        await self._stop_workers()
+        if self._lock is not None:
+            self._lock.release()
+
+    async def _take_gpu(self) -> None:
+        if self._lock is None:
+            return
+        began = time.monotonic()
+        said = ""
+        while (holder := self._lock.acquire()) is not None:
+            sentence = holder.sentence()
+            if time.monotonic() - began >= self.order.wait_gpu_s:
+                raise Stopped(sentence)
+            if sentence != said:
+                said = sentence
+                self._say("warning", f"waiting: {sentence}")
+                self._on_state("waiting", sentence)
+            await asyncio.sleep(0.5)
+        self._on_state("running", "")
+        try:
+            from fa4top.engine.gpus import choose_gpu, list_gpus
+
+            self._telemetry = Telemetry(choose_gpu(self.order.gpu_uuid, list_gpus()))
+        except GpuError as error:
+            self._say("warning", f"no GPU readings: {error}")
+
+    async def _run_plan(self) -> None:
+        order = self.order
+        self._plan_id += 1
+        self._launch_us = None
+        self._hashes = {}
+        self._log.append(Plan(
+            self._plan_id, order.target, order.gpu_name, order.gpu_uuid, order.arch, order.shape, order.knobs,
+            order.seed, order.simulated, order.unsafe,
+        ))
+        await self._stop_workers()
+        while self._replan is None:
+            try:
+                await self._ready("clean", "traced")
+                await self._round()
+            except WorkerGone as gone:
+                await self._lost(gone)
+
+    async def _ready(self, *twins: str) -> None:
+        """Both twins compiled at the same time, then checked one after the other."""
+        missing = [twin for twin in twins if twin not in self._workers]
+        if not missing:
+            return
+        fresh = []
+        for twin in missing:
+            self._starts += 1
+            worker = WorkerProcess(f"{twin}{self._starts}", self._plan_id, twin, self._deliver, self._output)
+            self._workers[twin] = worker
+            await worker.start(self.order, Path(self.order.folder) / f"{worker.name}.stderr")
+            fresh.append(worker)
+        for worker in fresh:
+            state = await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
+            if isinstance(state, WorkerState) and (warning := state.versions.get("warning")):
+                self._say("warning", f"{worker.name}: {warning}")
+        for worker in fresh:
+            answer = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
+            assert isinstance(answer, Check)
+            if not answer.passed:
+                raise Stopped(
+                    f"the {worker.twin} twin's output is wrong, so it shows no numbers: {answer.text}"
+                )
+            self._hashes[worker.twin] = answer.output_hash
+            await worker.wait_for("worker", MIN_DEADLINE_S * 5, "ready")
+        if len(self._hashes) == 2 and len(set(self._hashes.values())) != 1:
+            self._say("error", "the traced twin's output differs from the clean twin's bit by bit: probes must not "
+                               "change results; do not trust this trace")
+
+    def _output(self, worker: str, text: str) -> None:
+        self._log.append(Output(worker, text))
+
+    def _deadline(self) -> float:
+        if self._launch_us is None:
+            return FIRST_BURST_DEADLINE_S
+        return max(MIN_DEADLINE_S, self._launch_us * 1e-6 * MAX_BURST * 10)
+
+    async def _round(self) -> None:
+        """One clean and one traced burst under the token, readings between them, then rest."""
+        began = time.monotonic()
+        if self.paused or not self._log.flush():
+            if not self.paused:
+                self._on_state("blocked", self._log.blocked or "")
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), 0.5)
+            except asyncio.TimeoutError:
+                pass
+            if not self.paused and self._log.flush():
+                self._on_state("running", "")
+            return
+        launches = 3 if self._launch_us is None else max(1, min(MAX_BURST, int(BURST_US / self._launch_us)))
+        burst = await self._workers["clean"].ask({"do": "clean", "launches": launches}, "clean", self._deadline())
+        assert isinstance(burst, CleanBurst)
+        self._launch_us = sorted(burst.times_us)[len(burst.times_us) // 2]
+        state = self._workers["traced"].state
+        grid = state.geometry.grid_ctas if state and state.geometry else 1
+        timeline = began >= self._timeline_due
+        if timeline:
+            self._timeline_due = began + TIMELINE_PERIOD_S
+        cta = int(self._rounds * GOLDEN * grid) % grid
+        sample = await self._workers["traced"].ask(
+            {"do": "trace", "cta": cta, "timeline": timeline}, "trace", self._deadline()
+        )
+        assert isinstance(sample, TraceSample)
+        self._rounds += 1
+        self._read_gpu()
+        rest = 1.0 / self.order.rounds_per_s - (time.monotonic() - began)
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), max(0.002, rest))
+        except asyncio.TimeoutError:
+            pass
+
+    def _read_gpu(self) -> None:
+        now = time.monotonic()
+        if self._telemetry is None or now < self._telemetry_due:
+            return
+        self._telemetry_due = now + NVML_PERIOD_S
+        own = frozenset(w.pid for w in self._workers.values() if w.pid is not None)
+        sample = self._telemetry.read(own)
+        self._log.append(sample)
+        if tuple(sample.foreign_pids) != self._foreign:
+            self._foreign = tuple(sample.foreign_pids)
+            if self._foreign:
+                pids = ", ".join(map(str, self._foreign))
+                self._say("warning", f"other processes compute on this GPU (pid {pids}): times are not to be trusted")
+
+    async def _lost(self, gone: WorkerGone) -> None:
+        """Record the fault and start over with a fresh process, unless it keeps happening."""
+        self._log.append(gone.fault)
+        for twin, worker in list(self._workers.items()):
+            if worker.name == gone.fault.worker or worker.pid is None:
+                await worker.stop(0.2)
+                del self._workers[twin]
+        now = time.monotonic()
+        self._deaths.append(now)
+        while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
+            self._deaths.popleft()
+        if gone.fault.reason in ("missing package", "no interpreter", "unsupported GPU", "compile error",
+                                 "unknown package layout", "probes missing", "unknown probe set"):
+            raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
+        if len(self._deaths) > RESTARTS:
+            raise Stopped(f"workers died {len(self._deaths)} times within a minute; the last: {gone.fault.text}")
+        self._say("info", f"starting a fresh worker for {gone.fault.worker}")
+
+    async def _stop_workers(self) -> None:
+        workers, self._workers = list(self._workers.values()), {}
+        await asyncio.gather(*(worker.stop() for worker in workers))
+
+
+def replanned(order: Order, changes: dict[str, object]) -> Order:
+    """The order with the plan's fields changed; only fields that a viewer may change are taken."""
+    allowed = {"shape", "knobs", "detail", "probe_set", "seed"}
+    return replace(order, **{name: value for name, value in changes.items() if name in allowed})  # type: ignore[arg-type]
+
+
+def is_number(body: Body) -> bool:
+    """Is this record one that shows numbers of a kernel?"""
+    return isinstance(body, (CleanBurst, TraceSample))

@@ -1,0 +1,165 @@
+"""The engine process: `python -m fa4top.engine.main ORDER`. Its own process session, so a dropped line does not end it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fa4top import __version__
+from fa4top.engine.control import Command, ControlServer
+from fa4top.engine.live import LiveProgram, Stopped, replanned
+from fa4top.engine.order import Order
+from fa4top.engine.sessionlog import SessionLog
+from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, EngineState, Header, Notice
+from fa4top.session.paths import LOG_NAME, LiveSession, register, runtime_folder
+from fa4top.targets.base import ShapeError, parse_shape
+from fa4top.targets.catalog import describe
+
+EXIT_OK, EXIT_CHECK, EXIT_NOTHING, EXIT_FAULT = 0, 1, 3, 4
+
+
+class Engine:
+    """Owns the log, the control socket and the program."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self._folder = Path(order.folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._log = SessionLog(self._folder / LOG_NAME)
+        self._program = LiveProgram(order, self._log, self._state)
+        self._control = ControlServer(
+            runtime_folder() / f"{order.session_id}.sock", self._command, self._viewers_changed
+        )
+        self._stop = asyncio.Event()
+        self._why = ""
+        self._last_state = ("", "")
+        self._lonely_since = time.monotonic()
+
+    def _state(self, state: str, text: str) -> None:
+        if state == "blocked":
+            asyncio.ensure_future(self._control.broadcast({"event": "blocked", "text": text}))
+            return
+        if (state, text) != self._last_state:
+            self._last_state = (state, text)
+            self._log.append(EngineState(state, os.getpid(), self._control.viewers, text))
+
+    def _viewers_changed(self, count: int) -> None:
+        if count == 0:
+            self._lonely_since = time.monotonic()
+            if not self._stop.is_set():
+                limit = self.order.idle_limit_s
+                self._log.append(Notice("info", f"nobody watches; stopping in {limit:.0f} s unless a viewer comes back"))
+
+    async def _command(self, command: Command) -> dict[str, Any]:
+        kind = command.get("do")
+        if kind == "stop":
+            self._end("stopped by a viewer")
+        elif kind in ("pause", "resume"):
+            self._program.set_paused(kind == "pause")
+        elif kind == "plan":
+            return self._change(command)
+        elif kind != "hello":
+            return {"ok": False, "error": f"unknown command {kind}"}
+        return {"ok": True, "session": self.order.session_id, "paused": self._program.paused}
+
+    def _change(self, command: Command) -> dict[str, Any]:
+        order = self._program.order
+        description = describe(order.target)
+        try:
+            shape = parse_shape(str(command.get("shape", "")), order.shape)
+        except ShapeError as error:
+            return {"ok": False, "error": str(error)}
+        if "causal" in command:
+            shape = replace(shape, causal=bool(command["causal"]))
+        if "dtype" in command:
+            shape = replace(shape, dtype=str(command["dtype"]))
+        chosen = {**order.knobs, **{str(k): str(v) for k, v in dict(command.get("knobs", {})).items()}}
+        knobs, problems = description.setting(chosen)
+        if message := description.shape_problem(shape, order.arch, knobs):
+            problems.append(message)
+        if description.hazard and (message := description.hazard(knobs)) and not order.unsafe:
+            problems.append(message + "; start with --unsafe to run it all the same")
+        if problems:
+            return {"ok": False, "error": "; ".join(problems)}
+        self._program.change(replanned(order, {"shape": shape, "knobs": knobs}))
+        return {"ok": True}
+
+    def _end(self, why: str) -> None:
+        self._why = self._why or why
+        self._stop.set()
+
+    async def run(self) -> int:
+        """Serve until stopped, idle for too long, or out of luck. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, f"ended by {number.name}")
+        loop.add_signal_handler(signal.SIGHUP, lambda: None)
+        order = self.order
+        self._log.append(Header(
+            order.session_id, SCHEMA_MAJOR, SCHEMA_MINOR, __version__, order.argv, platform.python_version(),
+            f"{platform.system()} {platform.machine()}", order.simulated,
+        ))
+        for text in order.notices:
+            self._log.append(Notice("info", text))
+        await self._control.start()
+        entry = register(LiveSession(order.session_id, os.getpid(), order.folder, order.target, time.time_ns()))
+        self._state("running", order.why_target)
+        program = asyncio.create_task(self._program.run())
+        stopping = asyncio.create_task(self._stop.wait())
+        code = EXIT_OK
+        try:
+            while True:
+                done, _ = await asyncio.wait({program, stopping}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+                if program in done:
+                    code = self._program_ended(program)
+                    break
+                if stopping in done:
+                    break
+                lonely = time.monotonic() - self._lonely_since
+                if self._control.viewers == 0 and lonely > order.idle_limit_s:
+                    self._end(f"nobody watched for {order.idle_limit_s:.0f} s")
+                self._log.flush()
+        finally:
+            program.cancel()
+            await asyncio.gather(program, return_exceptions=True)
+            self._log.append(EngineState("stopped", os.getpid(), self._control.viewers, self._why))
+            stopping.cancel()
+            entry.unlink(missing_ok=True)
+            await asyncio.sleep(0.05)  # let viewers that tail the log see its end before the socket goes
+            await self._control.stop()
+            self._log.close()
+            if not order.record:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        return code
+
+    def _program_ended(self, program: asyncio.Task[None]) -> int:
+        error = program.exception()
+        if isinstance(error, Stopped):
+            self._why = str(error)
+            self._log.append(Notice("error", self._why))
+            return EXIT_CHECK if "output is wrong" in self._why else EXIT_FAULT
+        if error is not None:
+            self._why = f"internal error: {type(error).__name__}: {error}"
+            self._log.append(Notice("error", self._why))
+            import traceback
+
+            traceback.print_exception(error)
+            return EXIT_FAULT
+        return EXIT_OK
+
+
+def main() -> int:
+    """Entry point."""
+    return asyncio.run(Engine(Order.from_json(sys.argv[1])).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

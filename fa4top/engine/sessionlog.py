@@ -1,0 +1,58 @@
+"""Appending to the session log. A record is never lost: what can not be written now is kept and written later."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fa4top.records import Body, Envelope, stamp, to_line
+
+MAX_PENDING_BYTES = 8 << 20
+
+
+class SessionLog:
+    """The one writer of a log. ``blocked`` holds a sentence while the disk takes no more: stop producing then."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._pending = bytearray()
+        self._seq = 0
+        self.blocked: str | None = None
+
+    def append(self, body: Body, source: str = "engine", wall_ns: int | None = None, mono_ns: int | None = None) -> int:
+        """Add a record and return its number. Times are those of the source where it gives them."""
+        self._seq += 1
+        record = stamp(body, source, self._seq)
+        if wall_ns is not None and mono_ns is not None:
+            record = Envelope(record.kind, record.seq, wall_ns, mono_ns, source, body)
+        self._pending += to_line(record)
+        self.flush()
+        return self._seq
+
+    def flush(self) -> bool:
+        """Write what is pending; False while the disk refuses. A line cut off by a full disk is completed later."""
+        while self._pending:
+            try:
+                written = os.write(self._fd, self._pending)
+            except InterruptedError:
+                continue
+            except OSError as error:
+                self.blocked = (
+                    f"the session log can not be written ({error.strerror}): launches are paused, "
+                    f"{len(self._pending)} bytes are kept; free space on {self._path.parent}"
+                )
+                return False
+            del self._pending[:written]
+        self.blocked = None
+        return True
+
+    @property
+    def overfull(self) -> bool:
+        """Is more waiting than can be kept safely?"""
+        return len(self._pending) > MAX_PENDING_BYTES
+
+    def close(self) -> None:
+        """Write what can be written and close."""
+        self.flush()
+        os.close(self._fd)

@@ -1,0 +1,218 @@
+"""One worker process: start, command, watch, kill. Its records go to the log as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from fa4top.engine.order import Order
+from fa4top.records import Body, Envelope, Fault, WorkerState
+from fa4top.session.reading import Skipped, decode_line
+
+BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
+TAIL_LINES = 12
+LINE_LIMIT = 1 << 22
+OUTPUT_LINES = 400
+
+Deliver = Callable[[Envelope], None]
+Say = Callable[[str, str], None]
+
+
+class WorkerGone(RuntimeError):
+    """The worker is no more, or did not answer; ``fault`` says why."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.text)
+        self.fault = fault
+
+
+class WorkerProcess:
+    """A worker seen from the engine."""
+
+    def __init__(self, name: str, plan_id: int, twin: str, deliver: Deliver, say: Say) -> None:
+        self.name = name
+        self.plan_id = plan_id
+        self.twin = twin
+        self.state: WorkerState | None = None
+        self._deliver = deliver
+        self._say = say
+        self._records: asyncio.Queue[Envelope | None] = asyncio.Queue()
+        self._tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self._process: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._fault: Fault | None = None
+        self._said = 0
+
+    async def start(self, order: Order, stderr_path: Path) -> None:
+        """Start the process under the interpreter that owns the target.
+
+        Raises:
+            WorkerGone: the interpreter can not be started.
+        """
+        request = {
+            "target": order.target, "shape": asdict(order.shape), "knobs": order.knobs, "twin": self.twin,
+            "seed": order.seed, "device": 0, "gpu_uuid": order.gpu_uuid, "detail": order.detail,
+            "inflight": order.inflight, "probe_set": order.probe_set, "fault": order.sim_fault,
+        }
+        environment = dict(os.environ)
+        if not order.simulated:
+            # by UUID: CUDA's and NVML's indices disagree on real nodes
+            environment["CUDA_VISIBLE_DEVICES"] = order.gpu_uuid
+        environment["PYTHONUNBUFFERED"] = "1"
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                order.python, str(BOOTSTRAP), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE, env=environment, limit=LINE_LIMIT, start_new_session=True,
+            )
+        except OSError as error:
+            raise WorkerGone(Fault(
+                self.name, self.plan_id, "no interpreter", f"{order.python}: {error.strerror}",
+                "give a Python >= 3.10 with --python PATH",
+            )) from error
+        self._tasks = [
+            asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path)),
+        ]
+        self._write({"worker": self.name, "plan_id": self.plan_id, "request": request})
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it lives."""
+        return self._process.pid if self._process and self._process.returncode is None else None
+
+    def _write(self, message: dict[str, object]) -> None:
+        assert self._process and self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the reader will see the end of the process
+
+    async def _read_records(self) -> None:
+        assert self._process and self._process.stdout
+        skipped = Skipped()
+        while True:
+            try:
+                line = await self._process.stdout.readline()
+            except ValueError:
+                continue  # a line above the limit: not ours
+            if not line:
+                break
+            record = decode_line(line, skipped)
+            if record is None:
+                continue
+            if isinstance(record.body, Fault):
+                # the engine adds the last of stderr when the process has ended
+                self._fault = record.body
+                continue
+            if isinstance(record.body, WorkerState):
+                self.state = record.body
+            self._deliver(record)
+            self._records.put_nowait(record)
+        self._records.put_nowait(None)
+
+    async def _read_stderr(self, path: Path) -> None:
+        assert self._process and self._process.stderr
+        with path.open("ab") as file:
+            while True:
+                try:
+                    line = await self._process.stderr.readline()
+                except ValueError:
+                    continue
+                if not line:
+                    return
+                try:
+                    file.write(line)
+                    file.flush()
+                except OSError:
+                    pass  # a full disk must not stop the pipe
+                text = line.decode(errors="replace").rstrip()
+                self._tail.append(text)
+                self._said += 1
+                if text and self._said <= OUTPUT_LINES:
+                    more = " (the rest is in the worker's log file)" if self._said == OUTPUT_LINES else ""
+                    self._say(self.name, text[:400] + more)
+
+    async def wait_for(self, kind: str, deadline_s: float, state: str = "") -> Body:
+        """The next record of this kind (and worker state).
+
+        Raises:
+            WorkerGone: the process ended, or the deadline passed (then it is killed: reason 'hang').
+        """
+        loop = asyncio.get_running_loop()
+        end = loop.time() + deadline_s
+        while True:
+            try:
+                record = await asyncio.wait_for(self._records.get(), max(0.01, end - loop.time()))
+            except asyncio.TimeoutError:
+                doing = self.state.state if self.state else "starting"
+                self.kill()
+                await self._ended()
+                reason = "hang" if doing == "ready" else "timeout"
+                raise WorkerGone(Fault(
+                    self.name, self.plan_id, reason,
+                    f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
+                    "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
+                    if reason == "hang" else "the compile may need longer, or the machine is busy",
+                    list(self._tail),
+                )) from None
+            if record is None:
+                await self._ended()
+                raise WorkerGone(self._end_fault())
+            if record.kind == kind:
+                body = record.body
+                if not state or (isinstance(body, WorkerState) and body.state == state):
+                    return body
+
+    def _end_fault(self) -> Fault:
+        code = self._process.returncode if self._process else None
+        if self._fault is not None:
+            fault = self._fault
+            return Fault(fault.worker, fault.plan_id, fault.reason, fault.text, fault.hint, list(self._tail))
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            hint = "dmesg may tell of the OOM killer" if name == "SIGKILL" else "the worker's log may say more"
+            return Fault(self.name, self.plan_id, "killed", f"the worker was ended by {name}", hint, list(self._tail))
+        return Fault(
+            self.name, self.plan_id, "ended", f"the worker ended with code {code} and no word",
+            "the worker's log may say more; fa4top doctor checks its interpreter", list(self._tail),
+        )
+
+    def tell(self, command: dict[str, object]) -> None:
+        """Send a command."""
+        self._write(command)
+
+    async def ask(self, command: dict[str, object], kind: str, deadline_s: float) -> Body:
+        """Send a command and wait for its answer."""
+        self._write(command)
+        return await self.wait_for(kind, deadline_s)
+
+    def kill(self) -> None:
+        """End the process group at once."""
+        if self.pid is not None:
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+
+    async def _ended(self) -> None:
+        assert self._process
+        await self._process.wait()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    async def stop(self, grace_s: float = 2.0) -> None:
+        """Ask it to stop, then kill it."""
+        if self._process is None:
+            return
+        if self.pid is not None:
+            self._write({"do": "stop"})
+            try:
+                await asyncio.wait_for(self._process.wait(), grace_s)
+            except asyncio.TimeoutError:
+                self.kill()
+        await self._ended()

@@ -1,0 +1,1 @@
+"""Session logs on disk: where they lie, how they are read, followed and replayed."""

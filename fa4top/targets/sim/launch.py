@@ -1,0 +1,150 @@
+"""The sim target's launcher: the same buffers, checks and faults as a real device. NumPy and the standard library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from fa4top.analysis.layout import BufferLayout, next_generation
+from fa4top.records import Geometry, GpuSample
+from fa4top.targets import reference
+from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.sim.chips import load_chip
+from fa4top.targets.sim.device import Device
+from fa4top.targets.sim.trace import LaunchFacts, write_buffer
+
+CHECK_ROWS = 6
+REST_S = 0.1  # simulated pause between bursts
+FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
+
+LAYOUTS = {
+    "sm100": BufferLayout(("mma", "softmax0", "softmax1", "correction"), 16384, 8),
+    "sm90": BufferLayout(("mma0", "mma1"), 4096, 16),
+}
+
+
+def make_launcher(request: LaunchRequest) -> SimLauncher:
+    """Entry point named by the target's description."""
+    return SimLauncher(request)
+
+
+class SimLauncher:
+    """One setting on the simulated device."""
+
+    def __init__(self, request: LaunchRequest) -> None:
+        self._request = request
+        self._faults = frozenset(filter(None, request.fault.split(",")))
+        chip = load_chip(request.knobs["chip"])
+        self._chip = chip
+        self._device = Device(
+            chip, chip.modes[request.knobs["pv_mode"]], request.shape, Fraction(request.knobs["p_split"]),
+            request.seed + (request.twin == "traced"), self._faults,
+        )
+        self.layout = LAYOUTS[chip.family]
+        self.family = chip.family
+        self.probe_set = ("detail" if request.detail else "coarse") if request.twin == "traced" else ""
+        self.probe_sets = ["coarse", "detail"]
+        self.versions = {"sim": "1", "chip data": chip.key}
+        self._buffer = np.zeros(self.layout.total_bytes, dtype=np.uint8)
+        self._generation = 0
+        self._traced = 0
+        self._ns = 1_000_000_000
+        common = chip.common
+        share = common.detail_share if request.detail else common.probe_share
+        self._slowdown = 1.0 + share if request.twin == "traced" else 1.0
+
+    def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
+        """Nothing to compile; takes a moment so that progress can be seen."""
+        for step in range(3):
+            progress("building the simulated kernel", step / 3)
+            time.sleep(0.05)
+        if "compile" in self._faults:
+            raise TargetError("compile error", "ptxas: simulated: too many registers", "another setting may compile")
+        if "oom" in self._faults:
+            raise MemoryError("simulated: out of memory")
+        progress("compiled", 1.0)
+        return self._device.geometry
+
+    def check(self) -> CheckResult:
+        """Attention in reduced precision on a few rows, against FP32: the same comparison as on a real device."""
+        shape, seed = self._request.shape, self._request.seed
+        rows = reference.sample_rows(shape, CHECK_ROWS, seed)
+        outputs, references = [], []
+        ratio = shape.heads // shape.kv_heads
+        for batch, head, row in rows:
+            kv = np.random.default_rng((seed, batch, head // ratio))
+            k, v = (_rounded(kv.standard_normal((shape.seqlen_k, shape.head_dim), dtype=np.float32)) for _ in "kv")
+            q = _rounded(np.random.default_rng((seed, batch, head, row)).standard_normal(
+                shape.head_dim, dtype=np.float32))
+            exact = reference.reference_row(q, k, v, row, shape)
+            outputs.append(_rounded(exact))
+            references.append(exact)
+        output = np.stack(outputs)
+        if "check" in self._faults:
+            output = output + 0.1 * np.abs(output).max()
+        worst, rms = reference.relative_errors(output, np.stack(references))
+        digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
+        return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS["bf16"], digest)
+
+    def clean_burst(self, launches: int) -> Burst:
+        """Simulated times; no real time passes."""
+        self._device.clock.rest(REST_S)
+        readings = [self._device.launch_us(self._slowdown) for _ in range(launches)]
+        self._fault_now()
+        return Burst([time_us for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings])))
+
+    def traced_launch(self, cta: int) -> Capture:
+        """Simulate the recording CTA and write its buffer."""
+        self._device.clock.rest(REST_S)
+        self._traced += 1
+        self._fault_now()
+        time_us, mhz = self._device.launch_us(self._slowdown)
+        self._generation = next_generation(self._generation)
+        logs, sm = self._device.trace(cta, self._slowdown)
+        self._ns += 10_000_000
+        clock_base = int(self._ns * mhz / 1000.0) + sm * 977_001
+        facts = LaunchFacts(self._generation, cta, sm, clock_base, self._ns // 32 * 32, mhz)
+        capacity = 300 if "drop-events" in self._faults else self.layout.capacity
+        if "stale" in self._faults and self._traced % 3 == 0:
+            logs.pop(self.layout.roles[-1])  # this role's slots and header stay those of the launch before
+        write_buffer(self._buffer, self.layout, logs, facts, capacity)
+        return Capture(self._buffer.copy(), self._generation, cta, time_us)
+
+    def _fault_now(self) -> None:
+        if self._traced < FAULT_AFTER:
+            return
+        if "crash" in self._faults:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if "hang" in self._faults:
+            time.sleep(3600)
+        if "error" in self._faults:
+            raise TargetError(
+                "CUDA error", "cudaErrorIllegalAddress: simulated: an illegal memory access was encountered",
+                "CUDA errors are sticky: the process is replaced; run compute-sanitizer if it comes back",
+            )
+
+    def telemetry(self) -> GpuSample | None:
+        """What NVML would say."""
+        mhz = self._device.clock.mhz()
+        load = mhz / self._chip.clock_mhz
+        throttled = load < 0.97
+        return GpuSample(
+            self._request.gpu_uuid, self._chip.name, round(mhz), None,
+            round(self._chip.power_limit_w * min(0.99, 0.55 + 0.3 * self._device.clock.heat), 1),
+            self._chip.power_limit_w, round(44.0 + 12.0 * self._device.clock.heat, 1), None, self._chip.memory_mib,
+            ["SW power cap"] if throttled else [], [],
+        )
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def _rounded(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    return reference.bf16_to_float(reference.float_to_bf16(values))
