@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import sys
+import time
 import traceback
 from typing import Any
 
@@ -16,6 +17,7 @@ from fa4top.targets.launcher import Launcher, LaunchRequest, TargetError
 from fa4top.worker.channel import Channel, take_stdout
 
 EXIT_FAULT = 4
+TELEMETRY_PERIOD_S = 0.5
 OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 
 
@@ -42,6 +44,7 @@ class _Worker:
         self._worker = worker
         self._plan_id = plan_id
         self._launch = 0
+        self._telemetry_due = 0.0
         self._launcher: Launcher | None = None
         self._geometry: Geometry | None = None
 
@@ -87,7 +90,6 @@ class _Worker:
             self._channel.send(CleanBurst(
                 self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz
             ))
-            self._telemetry()
         elif kind == "trace":
             assert self._geometry is not None
             capture = self._launcher.traced_launch(int(command["cta"]))
@@ -105,6 +107,10 @@ class _Worker:
 
     def _telemetry(self) -> None:
         assert self._launcher is not None
+        now = time.monotonic()
+        if now < self._telemetry_due:
+            return
+        self._telemetry_due = now + TELEMETRY_PERIOD_S
         if (reading := self._launcher.telemetry()) is not None:
             self._channel.send(reading)
 

@@ -1,0 +1,364 @@
+"""Fold the records of a log into one immutable snapshot that viewers draw. Memory is bounded, whatever the log's length."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fa4top.analysis.verdict import Account, kernel_account, verdict
+from fa4top.records import (
+    Check,
+    CleanBurst,
+    EngineState,
+    Envelope,
+    Fault,
+    Geometry,
+    GpuSample,
+    Header,
+    Notice,
+    Output,
+    Plan,
+    RoleSample,
+    Timeline,
+    TraceSample,
+    WorkerState,
+)
+
+WINDOW_S = 60.0
+RECENT_S = 10.0
+MAX_SAMPLES = 1200
+MAX_LINES = 2000
+MAX_FAULTS = 50
+
+
+@dataclass(frozen=True)
+class Point:
+    """One sample of a series: seconds of the log's monotonic clock, and a value."""
+
+    time_s: float
+    value: float
+
+
+@dataclass(frozen=True)
+class RoleView:
+    """One role over the last minute. Cycles; ``waits`` are means per step over the last ten seconds."""
+
+    role: str
+    series: tuple[Point, ...]
+    now_cycles: float | None
+    median_cycles: float | None
+    p5_cycles: float | None
+    p95_cycles: float | None
+    busy_cycles: float | None
+    waits_cycles: tuple[tuple[str, float], ...]
+    steps: int
+    tile_overhead_cycles: float | None
+
+    @property
+    def step_cycles(self) -> float | None:
+        """Mean step of the last ten seconds: busy plus waits."""
+        if self.busy_cycles is None:
+            return None
+        return self.busy_cycles + sum(cycles for _, cycles in self.waits_cycles)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One line of the log screen."""
+
+    seq: int
+    wall_ns: int
+    level: str
+    source: str
+    text: str
+
+
+@dataclass(frozen=True)
+class LossTotals:
+    """Counts since the plan began."""
+
+    launches: int = 0
+    recorded: int = 0
+    dropped: int = 0
+    unmatched: int = 0
+    stale: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Was anything lost?"""
+        return bool(self.dropped or self.unmatched or self.stale)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that a viewer needs at one moment."""
+
+    header: Header | None = None
+    engine: EngineState | None = None
+    plan: Plan | None = None
+    geometry: Geometry | None = None
+    workers: tuple[WorkerState, ...] = ()
+    checks: tuple[Check, ...] = ()
+    time_s: float = 0.0
+    began_s: float = 0.0
+    wall_ns: int = 0
+    clean_us: float | None = None
+    clean_p95_us: float | None = None
+    traced_us: float | None = None
+    clean_launches: int = 0
+    sm_clock_mhz: float | None = None
+    clean_period_cycles: float | None = None
+    tflops: float | None = None
+    clean_series: tuple[Point, ...] = ()
+    roles: tuple[RoleView, ...] = ()
+    histogram: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    sm_periods: tuple[tuple[int, float], ...] = ()
+    timeline: Timeline | None = None
+    timeline_cta: int = -1
+    timeline_sm: int = -1
+    probe_set: str = ""
+    detail: bool = False
+    account: Account | None = None
+    gpu: GpuSample | None = None
+    losses: LossTotals = field(default_factory=LossTotals)
+    faults: tuple[Fault, ...] = ()
+    lines: tuple[LogLine, ...] = ()
+    verdict: str = ""
+    records: int = 0
+
+    @property
+    def probe_effect(self) -> float | None:
+        """Traced over clean time, less 1: 0.015 is +1.5%."""
+        return self.traced_us / self.clean_us - 1.0 if self.traced_us and self.clean_us else None
+
+    @property
+    def simulated(self) -> bool:
+        """Must this be labelled SIMULATED?"""
+        return bool((self.plan and self.plan.simulated) or (self.header and self.header.simulated))
+
+    def role(self, name: str) -> RoleView | None:
+        """A role by name."""
+        return next((view for view in self.roles if view.role == name), None)
+
+
+@dataclass(frozen=True)
+class _Traced:
+    time_s: float
+    sample: TraceSample
+
+
+class Fold:
+    """Feeds on records, in order; ``snapshot`` may be called at any time."""
+
+    def __init__(self) -> None:
+        self._header: Header | None = None
+        self._engine: EngineState | None = None
+        self._faults: deque[Fault] = deque(maxlen=MAX_FAULTS)
+        self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self._line_cache: tuple[LogLine, ...] = ()
+        self._records = 0
+        self._time_s = self._began_s = 0.0
+        self._wall_ns = 0
+        self._gpu: GpuSample | None = None
+        self._plan: Plan | None = None
+        self._reset()
+        self._handlers: dict[type, Callable[[Envelope], None]] = {
+            Header: self._on_header, EngineState: self._on_engine, Plan: self._on_plan, WorkerState: self._on_worker,
+            Check: self._on_check, CleanBurst: self._on_clean, TraceSample: self._on_trace, GpuSample: self._on_gpu,
+            Fault: self._on_fault, Notice: self._on_notice, Output: self._on_output,
+        }
+
+    def _reset(self) -> None:
+        """Forget the numbers of the plan before."""
+        self._workers: dict[str, WorkerState] = {}
+        self._checks: dict[str, Check] = {}
+        self._clean: deque[tuple[float, CleanBurst]] = deque(maxlen=MAX_SAMPLES)
+        self._traced: deque[_Traced] = deque(maxlen=MAX_SAMPLES)
+        self._losses = LossTotals()
+        self._clean_launches = 0
+        self._sm_periods: dict[int, float] = {}
+        self._timeline: TraceSample | None = None
+
+    def feed(self, record: Envelope) -> None:
+        """Take one record."""
+        self._records += 1
+        self._time_s = record.mono_ns / 1e9
+        self._wall_ns = record.wall_ns
+        self._began_s = self._began_s or self._time_s
+        handler = self._handlers.get(type(record.body))
+        if handler is not None:
+            handler(record)
+
+    def _line(self, record: Envelope, level: str, text: str) -> None:
+        self._lines.append(LogLine(record.seq, record.wall_ns, level, record.source, text))
+        self._line_cache = ()
+
+    def _on_header(self, record: Envelope) -> None:
+        assert isinstance(record.body, Header)
+        self._header = record.body
+
+    def _on_engine(self, record: Envelope) -> None:
+        assert isinstance(record.body, EngineState)
+        self._engine = record.body
+        self._line(record, "info", f"engine {record.body.state} {record.body.text}".rstrip())
+
+    def _on_plan(self, record: Envelope) -> None:
+        assert isinstance(record.body, Plan)
+        self._reset()
+        self._plan = record.body
+        knobs = " ".join(f"{name}={value}" for name, value in record.body.knobs.items())
+        self._line(record, "info", f"plan {record.body.plan_id}: {record.body.target} on {record.body.device} {knobs}")
+
+    def _on_worker(self, record: Envelope) -> None:
+        assert isinstance(record.body, WorkerState)
+        before = self._workers.get(record.body.twin)
+        self._workers[record.body.twin] = record.body
+        if before is None or before.state != record.body.state:
+            self._line(record, "info", f"{record.body.twin} twin {record.body.state} {record.body.text}".rstrip())
+
+    def _on_check(self, record: Envelope) -> None:
+        assert isinstance(record.body, Check)
+        self._checks[record.body.twin] = record.body
+        self._line(record, "info" if record.body.passed else "error", f"check: {record.body.text}")
+
+    def _on_clean(self, record: Envelope) -> None:
+        assert isinstance(record.body, CleanBurst)
+        self._clean.append((self._time_s, record.body))
+        self._clean_launches += len(record.body.times_us)
+
+    def _on_trace(self, record: Envelope) -> None:
+        assert isinstance(record.body, TraceSample)
+        sample = record.body
+        self._traced.append(_Traced(self._time_s, sample))
+        lost, now = sample.losses, self._losses
+        self._losses = LossTotals(
+            now.launches + 1, now.recorded + lost.recorded, now.dropped + lost.dropped, now.unmatched + lost.unmatched,
+            now.stale + lost.stale,
+        )
+        if sample.timeline is not None:
+            self._timeline = sample
+        lead = next((role for role in sample.roles if role.period_median_cycles is not None), None)
+        if lead is not None and lead.period_median_cycles is not None and sample.sm >= 0:
+            before = self._sm_periods.get(sample.sm, lead.period_median_cycles)
+            self._sm_periods[sample.sm] = 0.5 * before + 0.5 * lead.period_median_cycles
+
+    def _on_gpu(self, record: Envelope) -> None:
+        assert isinstance(record.body, GpuSample)
+        self._gpu = record.body
+
+    def _on_fault(self, record: Envelope) -> None:
+        assert isinstance(record.body, Fault)
+        fault = record.body
+        self._faults.append(fault)
+        self._line(record, "error", f"{fault.worker}: {fault.reason}: {fault.text}. Try: {fault.hint}")
+        for line in fault.stderr_tail:
+            self._line(record, "output", line)
+
+    def _on_notice(self, record: Envelope) -> None:
+        assert isinstance(record.body, Notice)
+        self._line(record, record.body.level, record.body.text)
+
+    def _on_output(self, record: Envelope) -> None:
+        assert isinstance(record.body, Output)
+        self._lines.append(LogLine(record.seq, record.wall_ns, "output", record.body.worker, record.body.text))
+        self._line_cache = ()
+
+    def snapshot(self) -> Snapshot:
+        """The present state, frozen."""
+        since = self._time_s - WINDOW_S
+        times = [t for at, burst in self._clean if at >= since for t in burst.times_us]
+        recent = [traced for traced in self._traced if traced.time_s >= since]
+        clean_us = float(np.median(times)) if times else None
+        traced_us = float(np.median([t.sample.time_us for t in recent])) if recent else None
+        clocks = [t.sample.sm_clock_mhz for t in recent if t.sample.sm_clock_mhz is not None]
+        sm_clock = float(np.median(clocks)) if clocks else None
+        geometry = next((state.geometry for state in self._workers.values() if state.geometry), None)
+        clean_period = tflops = None
+        if clean_us is not None and geometry is not None:
+            tflops = geometry.flops / clean_us / 1e6
+            if sm_clock is not None:
+                clean_period = clean_us * sm_clock / geometry.steps_longest
+        roles = self._roles(recent)
+        account = kernel_account(geometry, [t.sample for t in recent[-64:]], clean_us, traced_us)
+        if not self._line_cache:
+            self._line_cache = tuple(self._lines)
+        last = recent[-1].sample if recent else None
+        timeline = self._timeline
+        snapshot = Snapshot(
+            header=self._header, engine=self._engine, plan=self._plan, geometry=geometry,
+            workers=tuple(self._workers.values()), checks=tuple(self._checks.values()), time_s=self._time_s,
+            began_s=self._began_s, wall_ns=self._wall_ns, clean_us=clean_us,
+            clean_p95_us=float(np.percentile(times, 95)) if times else None, traced_us=traced_us,
+            clean_launches=self._clean_launches, sm_clock_mhz=sm_clock, clean_period_cycles=clean_period,
+            tflops=tflops, clean_series=tuple(
+                Point(at, float(np.median(burst.times_us))) for at, burst in self._clean if at >= since
+            ),
+            roles=roles, histogram=_histogram(recent), sm_periods=tuple(sorted(self._sm_periods.items())),
+            timeline=timeline.timeline if timeline else None, timeline_cta=timeline.cta if timeline else -1,
+            timeline_sm=timeline.sm if timeline else -1, probe_set=last.probe_set if last else "",
+            detail=last.detail if last else False, account=account, gpu=self._gpu, losses=self._losses,
+            faults=tuple(self._faults), lines=self._line_cache, records=self._records,
+        )
+        return _with_verdict(snapshot)
+
+    def _roles(self, recent: list[_Traced]) -> tuple[RoleView, ...]:
+        names: dict[str, None] = {}
+        for traced in recent[-32:]:
+            for role in traced.sample.roles:
+                names.setdefault(role.role)
+        views = []
+        for name in names:
+            points, lately = [], []
+            for traced in recent:
+                sample = next((role for role in traced.sample.roles if role.role == name), None)
+                if sample is None or sample.period_median_cycles is None:
+                    continue
+                points.append(Point(traced.time_s, sample.period_median_cycles))
+                if traced.time_s >= self._time_s - RECENT_S:
+                    lately.append(sample)
+            pooled = _pooled(recent, name)
+            p5, median, p95 = (float(x) for x in np.percentile(pooled, (5, 50, 95))) if len(pooled) else (None,) * 3
+            views.append(RoleView(
+                name, tuple(points), points[-1].value if points else None, median, p5, p95,
+                _mean([s.busy_cycles for s in lately]), _mean_waits(lately), sum(s.steps for s in lately),
+                _mean([s.tile_overhead_cycles for s in lately]),
+            ))
+        return tuple(views)
+
+
+def _pooled(recent: list[_Traced], role: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    lists = [s.periods_cycles for traced in recent[-160:] for s in traced.sample.roles if s.role == role]
+    return np.concatenate([np.asarray(x, dtype=np.float64) for x in lists]) if lists else np.zeros(0)
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _mean_waits(samples: list[RoleSample]) -> tuple[tuple[str, float], ...]:
+    causes: dict[str, list[float]] = {}
+    for sample in samples:
+        for cause, cycles in sample.waits_cycles.items():
+            causes.setdefault(cause, []).append(cycles)
+    return tuple((cause, sum(values) / len(values)) for cause, values in causes.items())
+
+
+def _histogram(recent: list[_Traced]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Pooled periods per role, sorted, thinned to 512 values: enough for any pane's bins."""
+    names = {role.role: None for traced in recent[-16:] for role in traced.sample.roles if role.periods_cycles}
+    result = []
+    for name in names:
+        pooled = np.sort(_pooled(recent[-64:], name))
+        thinned = pooled[:: max(1, len(pooled) // 512)]
+        result.append((name, tuple(int(x) for x in thinned)))
+    return tuple(result)
+
+
+def _with_verdict(snapshot: Snapshot) -> Snapshot:
+    from dataclasses import replace
+
+    return replace(snapshot, verdict=verdict(snapshot))
