@@ -31,12 +31,21 @@ class Worker:
     def __init__(self, name: str, twin: str, probe_set: str, shape: object) -> None:
         self.name = name
         self._process = subprocess.Popen(
-            [sys.executable, str(ROOT / "fa4top/worker/bootstrap.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=open(f"/tmp/fa4top-probe-cost-{name}.log", "w"), text=True,  # noqa: SIM115
+            [sys.executable, str(ROOT / "fa4top/worker/bootstrap.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=open(f"/tmp/fa4top-probe-cost-{name}.log", "w"),
+            text=True,
         )
         request = {
-            "target": "fa4", "shape": asdict(shape), "knobs": {}, "twin": twin, "seed": 0, "device": 0,  # type: ignore[call-overload]
-            "gpu_uuid": "", "probe_set": probe_set,
+            "target": "fa4",
+            "shape": asdict(shape),
+            "knobs": {},
+            "twin": twin,
+            "seed": 0,
+            "device": 0,  # type: ignore[call-overload]
+            "gpu_uuid": "",
+            "probe_set": probe_set,
         }
         self._write({"worker": name, "plan_id": 1, "request": request})
 
@@ -100,7 +109,9 @@ def main() -> None:
                 if number == 5:
                     last[worker.name] = sample
     base = statistics.median(times["clean"])
-    print(f"{format_shape(shape)} {'causal ' if shape.causal else ''}outputs {'equal' if len(hashes) == 1 else 'DIFFER'}")
+    print(
+        f"{format_shape(shape)} {'causal ' if shape.causal else ''}outputs {'equal' if len(hashes) == 1 else 'DIFFER'}"
+    )
     print(f"{'set':34} {'median us':>10} {'ratio':>8} {'recorded us':>12} {'ratio':>8} {'period cy':>10} {'SM MHz':>8}")
     for name, values in times.items():
         middle = statistics.median(values)

@@ -108,8 +108,13 @@ def _join(words: U32, low: int) -> int:
 def read_header(words: U32) -> RoleHeader:
     """Decode 16 header words; any bytes are taken."""
     return RoleHeader(
-        int(words[H_GENERATION]), int(words[H_WRITTEN]), int(words[H_DROPPED]), int(words[H_SM]), int(words[H_CTA]),
-        int(words[H_STATE]), (_join(words, H_TIMER_BEGIN), _join(words, H_TIMER_END)),
+        int(words[H_GENERATION]),
+        int(words[H_WRITTEN]),
+        int(words[H_DROPPED]),
+        int(words[H_SM]),
+        int(words[H_CTA]),
+        int(words[H_STATE]),
+        (_join(words, H_TIMER_BEGIN), _join(words, H_TIMER_END)),
         (_join(words, H_CLOCK_BEGIN), _join(words, H_CLOCK_END)),
     )
 
@@ -175,8 +180,9 @@ def decode_records(slots: U32, generation: int) -> Stream:
     base = base + int(np.subtract(slots[0, 2], slots[0, 1]).view(np.int32))
 
     def relative(rows: npt.NDArray[np.bool_], word: int) -> I64:
-        offset = np.subtract(slots[rows, word], slots[rows, 2]).view(np.int32)
-        return base[rows] + offset
+        offset: npt.NDArray[np.int32] = np.subtract(slots[rows, word], slots[rows, 2]).view(np.int32)
+        moved: I64 = base[rows] + offset
+        return moved
 
     steps = kind == WIDE_STEP
     if steps.any():
@@ -221,7 +227,7 @@ def pair(stream: Stream) -> Pairs:
     begin, end = order[where], order[where + 1]
     kinds = np.bincount(key & 3, minlength=4)
     unmatched = int(kinds[BEGIN] + kinds[END]) - 2 * len(where)
-    return Pairs(key[where] >> 2, begin, end, unmatched)
+    return Pairs((key[where] >> 2).astype(np.uint8), begin, end, unmatched)
 
 
 @dataclass(frozen=True)
@@ -235,7 +241,8 @@ class RoleTrace:
 
     def marks(self, event: int) -> I64:
         """Clocks of a mark event."""
-        return self.stream.clock[self.stream.key == (event << 2 | MARK)]
+        clocks: I64 = self.stream.clock[self.stream.key == (event << 2 | MARK)]
+        return clocks
 
     def spans(self, event: int) -> tuple[I64, I64]:
         """Begin and end clocks of a span event."""

@@ -1,4 +1,4 @@
-"""Fold the records of a log into one immutable snapshot that viewers draw. Memory is bounded, whatever the log's length."""
+"""Fold the records of a log into one immutable snapshot that viewers draw. Memory is bounded for any length."""
 
 from __future__ import annotations
 
@@ -166,9 +166,17 @@ class Fold:
         self._plan: Plan | None = None
         self._reset()
         self._handlers: dict[type, Callable[[Envelope], None]] = {
-            Header: self._on_header, EngineState: self._on_engine, Plan: self._on_plan, WorkerState: self._on_worker,
-            Check: self._on_check, CleanBurst: self._on_clean, TraceSample: self._on_trace, GpuSample: self._on_gpu,
-            Fault: self._on_fault, Notice: self._on_notice, Output: self._on_output,
+            Header: self._on_header,
+            EngineState: self._on_engine,
+            Plan: self._on_plan,
+            WorkerState: self._on_worker,
+            Check: self._on_check,
+            CleanBurst: self._on_clean,
+            TraceSample: self._on_trace,
+            GpuSample: self._on_gpu,
+            Fault: self._on_fault,
+            Notice: self._on_notice,
+            Output: self._on_output,
         }
 
     def _reset(self) -> None:
@@ -235,7 +243,10 @@ class Fold:
         self._traced.append(_Traced(self._time_s, sample))
         lost, now = sample.losses, self._losses
         self._losses = LossTotals(
-            now.launches + 1, now.recorded + lost.recorded, now.dropped + lost.dropped, now.unmatched + lost.unmatched,
+            now.launches + 1,
+            now.recorded + lost.recorded,
+            now.dropped + lost.dropped,
+            now.unmatched + lost.unmatched,
             now.stale + lost.stale,
         )
         if sample.timeline is not None:
@@ -288,19 +299,37 @@ class Fold:
         last = recent[-1].sample if recent else None
         timeline = self._timeline
         snapshot = Snapshot(
-            header=self._header, engine=self._engine, plan=self._plan, geometry=geometry,
-            workers=tuple(self._workers.values()), checks=tuple(self._checks.values()), time_s=self._time_s,
-            began_s=self._began_s, wall_ns=self._wall_ns, clean_us=clean_us,
-            clean_p95_us=float(np.percentile(times, 95)) if times else None, traced_us=traced_us,
-            clean_launches=self._clean_launches, sm_clock_mhz=sm_clock, clean_period_cycles=clean_period,
-            tflops=tflops, clean_series=tuple(
-                Point(at, float(np.median(burst.times_us))) for at, burst in self._clean if at >= since
-            ),
-            roles=roles, histogram=_histogram(recent), sm_periods=tuple(sorted(self._sm_periods.items())),
-            timeline=timeline.timeline if timeline else None, timeline_cta=timeline.cta if timeline else -1,
-            timeline_sm=timeline.sm if timeline else -1, probe_set=last.probe_set if last else "",
-            detail=last.detail if last else False, account=account, gpu=self._gpu, losses=self._losses,
-            faults=tuple(self._faults), lines=self._line_cache, records=self._records,
+            header=self._header,
+            engine=self._engine,
+            plan=self._plan,
+            geometry=geometry,
+            workers=tuple(self._workers.values()),
+            checks=tuple(self._checks.values()),
+            time_s=self._time_s,
+            began_s=self._began_s,
+            wall_ns=self._wall_ns,
+            clean_us=clean_us,
+            clean_p95_us=float(np.percentile(times, 95)) if times else None,
+            traced_us=traced_us,
+            clean_launches=self._clean_launches,
+            sm_clock_mhz=sm_clock,
+            clean_period_cycles=clean_period,
+            tflops=tflops,
+            clean_series=tuple(Point(at, float(np.median(burst.times_us))) for at, burst in self._clean if at >= since),
+            roles=roles,
+            histogram=_histogram(recent),
+            sm_periods=tuple(sorted(self._sm_periods.items())),
+            timeline=timeline.timeline if timeline else None,
+            timeline_cta=timeline.cta if timeline else -1,
+            timeline_sm=timeline.sm if timeline else -1,
+            probe_set=last.probe_set if last else "",
+            detail=last.detail if last else False,
+            account=account,
+            gpu=self._gpu,
+            losses=self._losses,
+            faults=tuple(self._faults),
+            lines=self._line_cache,
+            records=self._records,
         )
         return _with_verdict(snapshot)
 
@@ -321,11 +350,20 @@ class Fold:
                     lately.append(sample)
             pooled = _pooled(recent, name)
             p5, median, p95 = (float(x) for x in np.percentile(pooled, (5, 50, 95))) if len(pooled) else (None,) * 3
-            views.append(RoleView(
-                name, tuple(points), points[-1].value if points else None, median, p5, p95,
-                _mean([s.busy_cycles for s in lately]), _mean_waits(lately), sum(s.steps for s in lately),
-                _mean([s.tile_overhead_cycles for s in lately]),
-            ))
+            views.append(
+                RoleView(
+                    name,
+                    tuple(points),
+                    points[-1].value if points else None,
+                    median,
+                    p5,
+                    p95,
+                    _mean([s.busy_cycles for s in lately]),
+                    _mean_waits(lately),
+                    sum(s.steps for s in lately),
+                    _mean([s.tile_overhead_cycles for s in lately]),
+                )
+            )
         return tuple(views)
 
 

@@ -55,19 +55,35 @@ class Analysed:
     ) -> TraceSample:
         """The log's record."""
         return TraceSample(
-            worker, plan_id, launch, self.generation, probe_set, detail, time_us, cta, self.sm, self.sm_clock_mhz,
-            self.cta_us, self.losses, self.roles, self.timeline,
+            worker,
+            plan_id,
+            launch,
+            self.generation,
+            probe_set,
+            detail,
+            time_us,
+            cta,
+            self.sm,
+            self.sm_clock_mhz,
+            self.cta_us,
+            self.losses,
+            self.roles,
+            self.timeline,
         )
 
 
 def analyse_capture(
-    buffer: npt.NDArray[np.uint8], layout: BufferLayout, family: str, generation: int, *,
-    probe_set: str = "coarse", timeline: bool = False, steps_of_tile: int = 0,
+    buffer: npt.NDArray[np.uint8],
+    layout: BufferLayout,
+    family: str,
+    generation: int,
+    *,
+    probe_set: str = "coarse",
+    timeline: bool = False,
+    steps_of_tile: int = 0,
 ) -> Analysed:
     """Decode all roles of one launch and compute their metrics. Never raises on the buffer's content."""
-    traces = [
-        trace for role in range(len(layout.roles)) if (trace := decode_role(buffer, layout, role, generation))
-    ]
+    traces = [trace for role in range(len(layout.roles)) if (trace := decode_role(buffer, layout, role, generation))]
     fresh = [trace for trace in traces if trace.header.generation == generation]
     losses = Losses(
         recorded=sum(trace.stream.recorded for trace in fresh),
@@ -79,7 +95,10 @@ def analyse_capture(
     lead = next((t for t in fresh if t.role == STEP_ROLE[family]), fresh[0] if fresh else None)
     life = max((t.header.duration_ns or 0 for t in fresh), default=0)
     return Analysed(
-        traces, roles, losses, generation,
+        traces,
+        roles,
+        losses,
+        generation,
         lead.header.sm if lead else -1,
         lead.header.sm_clock_mhz if lead else None,
         life / 1000.0 if life else None,

@@ -93,7 +93,15 @@ def role_sample(trace: RoleTrace, family: str, measured: frozenset[str]) -> Role
         overhead = (cycles - steps * float(inner.mean())) / tiles
     every = max(1, len(inner) // PERIODS_KEPT)
     return RoleSample(
-        trace.role, steps, tiles, median, p5, p95, busy, waits, overhead,
+        trace.role,
+        steps,
+        tiles,
+        median,
+        p5,
+        p95,
+        busy,
+        waits,
+        overhead,
         float(cycles) if cycles is not None else None,
         [int(x) for x in inner[::every][:PERIODS_KEPT]],
     )

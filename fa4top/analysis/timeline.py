@@ -67,9 +67,15 @@ def timeline(traces: list[RoleTrace], family: str, steps_of_tile: int) -> Timeli
             name = BY_ID[int(event)].name if int(event) in BY_ID else f"event {event}"
             spans += [(name, int(b), int(e)) for b, e in zip(begin[keep], end[keep], strict=True)]
         spans.sort(key=lambda span: (span[1], span[2]))
-        rows.append(TimelineRow(trace.role, [
-            Span(name, max(0, b + shift - low), min(high, e + shift) - low)
-            for name, b, e in spans[:SPANS_PER_ROW] if min(high, e + shift) - low > max(0, b + shift - low)
-        ]))
+        rows.append(
+            TimelineRow(
+                trace.role,
+                [
+                    Span(name, max(0, b + shift - low), min(high, e + shift) - low)
+                    for name, b, e in spans[:SPANS_PER_ROW]
+                    if min(high, e + shift) - low > max(0, b + shift - low)
+                ],
+            )
+        )
     first = middle % max(1, steps_of_tile)
     return Timeline(first, first + STEPS_SHOWN - 1, steps_of_tile, high - low, rows)

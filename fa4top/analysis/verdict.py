@@ -89,9 +89,9 @@ def verdict(snapshot: Snapshot) -> str:
     limited = _limit(snapshot, lead)
     account = snapshot.account
     if account is not None and account.tail > HIGH_TAIL:
-        limited = f"{limited}; the last wave leaves SMs idle {account.tail:.0%} of the time"
+        limited = f"{limited}; the last wave idles {account.tail:.0%}"
     elif account is not None and account.tile_ends > HIGH_TILE_ENDS:
-        limited = f"{limited}; prologues and epilogues take {account.tile_ends:.0%}"
+        limited = f"{limited}; tile ends take {account.tile_ends:.0%}"
     if gpu is not None and gpu.throttle:
         return f"clock held back ({', '.join(gpu.throttle)}); {limited}"
     return limited
@@ -118,7 +118,7 @@ def _limit(snapshot: Snapshot, lead: RoleView) -> str:
         share_second = by_cause.get("wait P 2nd", 0.0) / mma.step_cycles
         if share_second > 2 * HIGH_WAIT:
             return (
-                f"MMA holds {share_second:.0%} of a step for the rest of P inside PV: the first part comes too early; "
+                f"MMA waits {share_second:.0%} of a step inside PV for the rest of P: handed over too early, "
                 "try a larger split"
             )
         if share_p + share_second > 2 * HIGH_WAIT:
@@ -126,4 +126,4 @@ def _limit(snapshot: Snapshot, lead: RoleView) -> str:
     if waits and waits[0][1] > HIGH_WAIT * lead.step_cycles:
         return f"{lead.role} spends {waits[0][1] / lead.step_cycles:.0%} of a step in {waits[0][0]}"
     share = sum(cycles for _, cycles in waits) / lead.step_cycles
-    return f"{lead.role} is busy {1 - share:.0%} of a step; waits are small: the work itself is the limit"
+    return f"{lead.role} is busy {1 - share:.0%} of a step: its own work is the limit"

@@ -93,7 +93,8 @@ def choose_place(target: str, gpu: str, python: str) -> Place:
         if missing := missing_modules(description, inspect_interpreter(python)):
             fail(
                 f"{python} lacks {', '.join(missing)} for target {target}; install them there, or give --python PATH "
-                "(fa4top doctor shows more)", exits.NOTHING_TO_RUN_ON,
+                "(fa4top doctor shows more)",
+                exits.NOTHING_TO_RUN_ON,
             )
         return Place(description, chosen, f"target {target} on {chosen.name}, as asked")
     gpus = list_gpus()
@@ -105,10 +106,13 @@ def choose_place(target: str, gpu: str, python: str) -> Place:
     except GpuError as error:
         fail(str(error), exits.NOTHING_TO_RUN_ON)
     if fa4.shape_problem(fa4.default_shape, chosen.arch, {}):
-        return Place(describe("sim"), None, f"target sim, because there are no probes for {chosen.name} ({chosen.arch})")
+        return Place(
+            describe("sim"), None, f"target sim, because there are no probes for {chosen.name} ({chosen.arch})"
+        )
     if missing := missing_modules(fa4, inspect_interpreter(python)):
         return Place(
-            describe("sim"), None,
+            describe("sim"),
+            None,
             f"target sim, because {python} lacks {', '.join(missing)}; --python PATH names another interpreter",
         )
     return Place(fa4, chosen, f"target fa4, because {chosen.name} and flash-attn-4 are here")
@@ -165,8 +169,15 @@ def make_order(config: Config, options: dict[str, Any], *, wait_gpu_s: float, id
 
 
 def _order(
-    config: Config, options: dict[str, Any], place: Place, wait_gpu_s: float, idle_limit_s: float, python: str,
-    shape: Any, knobs: dict[str, str], device: tuple[str, str, str],
+    config: Config,
+    options: dict[str, Any],
+    place: Place,
+    wait_gpu_s: float,
+    idle_limit_s: float,
+    python: str,
+    shape: Any,
+    knobs: dict[str, str],
+    device: tuple[str, str, str],
 ) -> Order:
     session_id = new_session_id()
     record = config.record and not options["no_record"]
@@ -187,11 +198,26 @@ def _order(
     if options["unsafe"]:
         notices.append("--unsafe: settings that are known to be dangerous are allowed in this session")
     return Order(
-        session_id=session_id, folder=str(base / session_id), record=record, target=place.description.name,
-        why_target=place.why, shape=shape, knobs=knobs, seed=options["seed"], python=python, gpu_uuid=uuid,
-        gpu_name=name, arch=arch, simulated=place.description.simulated, argv=_public_argv(),
-        unsafe=options["unsafe"], detail=options["detail"], inflight=options["inflight"],
-        probe_set=options["probe_set"], sim_fault=options["sim_fault"], wait_gpu_s=options["wait_gpu"] or wait_gpu_s,
+        session_id=session_id,
+        folder=str(base / session_id),
+        record=record,
+        target=place.description.name,
+        why_target=place.why,
+        shape=shape,
+        knobs=knobs,
+        seed=options["seed"],
+        python=python,
+        gpu_uuid=uuid,
+        gpu_name=name,
+        arch=arch,
+        simulated=place.description.simulated,
+        argv=_public_argv(),
+        unsafe=options["unsafe"],
+        detail=options["detail"],
+        inflight=options["inflight"],
+        probe_set=options["probe_set"],
+        sim_fault=options["sim_fault"],
+        wait_gpu_s=options["wait_gpu"] or wait_gpu_s,
         idle_limit_s=options["idle_limit"] * 60.0 if options["idle_limit"] is not None else idle_limit_s,
         notices=notices,
     )

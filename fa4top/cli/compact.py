@@ -43,8 +43,11 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
         step = view.step_cycles or 1.0
         waits = "  ".join(f"{cause} {cycles:.0f} ({cycles / step:.0%})" for cause, cycles in view.waits_cycles)
         cells = [view.median_cycles, view.p5_cycles, view.p95_cycles, view.busy_cycles]
-        lines.append(f"{view.role:12} " + " ".join(f"{c:8.0f}" if c is not None else "       ?" for c in cells)
-                     + f"   {waits or '-'}")
+        lines.append(
+            f"{view.role:12} "
+            + " ".join(f"{c:8.0f}" if c is not None else "       ?" for c in cells)
+            + f"   {waits or '-'}"
+        )
     account = snapshot.account
     if account is not None:
         lines.append("")
@@ -62,9 +65,14 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
     if lead is not None and len(lead.series) > 2:
         lines += ["", f"step period of {lead.role}, cycles, over seconds"]
         start = lead.series[0].time_s
-        lines.append(line_plot(
-            [point.time_s - start for point in lead.series], [point.value for point in lead.series], width, GRAPH_HEIGHT
-        ))
+        lines.append(
+            line_plot(
+                [point.time_s - start for point in lead.series],
+                [point.value for point in lead.series],
+                width,
+                GRAPH_HEIGHT,
+            )
+        )
     label = " (SIMULATED)" if snapshot.simulated else ""
     lines += ["", f"> {snapshot.verdict}{label}"]
     return "\n".join(lines)

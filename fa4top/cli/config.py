@@ -12,7 +12,7 @@ from fa4top.session.config import HELP, example
 from fa4top.session.paths import config_file, user_themes
 
 
-@click.command("config", epilog="Example:  fa4top config --example > \"$(fa4top config --path)\"")
+@click.command("config", epilog='Example:  fa4top config --example > "$(fa4top config --path)"')
 @click.option("--path", "show_path", is_flag=True, help="Print the file's path and nothing else.")
 @click.option("--example", "show_example", is_flag=True, help="Print a file with every key at its default.")
 @click.option("--themes", "show_themes", is_flag=True, help="List the themes.")

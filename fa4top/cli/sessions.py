@@ -39,9 +39,14 @@ def _describe(folder: Path) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def command(as_json: bool) -> None:
     """List live sessions (to attach to) and recorded ones (to replay)."""
-    live = [
-        {"session": s.session_id, "pid": s.pid, "target": s.target, "folder": s.folder,
-         "started_wall_ns": s.started_wall_ns}
+    live: list[dict[str, Any]] = [
+        {
+            "session": s.session_id,
+            "pid": s.pid,
+            "target": s.target,
+            "folder": s.folder,
+            "started_wall_ns": s.started_wall_ns,
+        }
         for s in live_sessions()
     ]
     alive = {entry["folder"] for entry in live}

@@ -1,0 +1,1 @@
+"""The process that owns workers, the GPU token and the session log."""

@@ -59,7 +59,7 @@ class ControlServer:
             writer.close()
             self._changed(self.viewers)
 
-    async def broadcast(self, message: dict[str, Any]) -> None:
+    def broadcast(self, message: dict[str, Any]) -> None:
         """Tell all viewers something that can not go through the log (a full disk)."""
         data = json.dumps(message).encode() + b"\n"
         for writer in list(self._writers):

@@ -44,9 +44,7 @@ class GpuLock:
                 return os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
             except FileNotFoundError:
                 try:
-                    fd = os.open(
-                        self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666
-                    )
+                    fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
                 except FileExistsError:
                     continue
                 os.fchmod(fd, 0o666)  # past the umask: others must be able to lock it

@@ -137,7 +137,7 @@ class Telemetry:
                 raise nvml.NVMLError(value.nvmlReturn)
             return float(value.value.uiVal) / 1000.0
 
-        power = self._ask("power instant", instant)
+        power: float | None = self._ask("power instant", instant)
         if power is None:
             milliwatts = self._ask("power", lambda: nvml.nvmlDeviceGetPowerUsage(self._handle))
             power = milliwatts / 1000.0 if milliwatts is not None else None
@@ -149,9 +149,7 @@ class Telemetry:
         began = time.monotonic()
         sm = self._ask("sm clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
         memory_clock = self._ask("mem clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM))
-        temperature = self._ask(
-            "temperature", lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)
-        )
+        temperature = self._ask("temperature", lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
         limit = self._ask("power limit", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
         reasons = self._ask("reasons", lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
         memory = self._ask("memory", lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
@@ -161,10 +159,16 @@ class Telemetry:
             running = self._ask("processes", lambda: nvml.nvmlDeviceGetComputeRunningProcesses(handle)) or []
             self._foreign = sorted(process.pid for process in running if process.pid not in own_pids)
         return GpuSample(
-            self._gpu.uuid, self._gpu.name, sm, memory_clock, power,
-            limit / 1000.0 if limit is not None else None, temperature,
+            self._gpu.uuid,
+            self._gpu.name,
+            sm,
+            memory_clock,
+            power,
+            limit / 1000.0 if limit is not None else None,
+            temperature,
             memory.used / 2**20 if memory is not None else None,
             memory.total / 2**20 if memory is not None else None,
-            [text for bit, text in THROTTLE_REASONS.items() if reasons & bit], self._foreign,
+            [text for bit, text in THROTTLE_REASONS.items() if reasons & bit],
+            self._foreign,
             round((time.monotonic() - began) * 1000.0, 3),
         )

@@ -116,10 +116,20 @@ class LiveProgram:
         self._plan_id += 1
         self._launch_us = None
         self._hashes = {}
-        self._log.append(Plan(
-            self._plan_id, order.target, order.gpu_name, order.gpu_uuid, order.arch, order.shape, order.knobs,
-            order.seed, order.simulated, order.unsafe,
-        ))
+        self._log.append(
+            Plan(
+                self._plan_id,
+                order.target,
+                order.gpu_name,
+                order.gpu_uuid,
+                order.arch,
+                order.shape,
+                order.knobs,
+                order.seed,
+                order.simulated,
+                order.unsafe,
+            )
+        )
         await self._stop_workers()
         while self._replan is None:
             try:
@@ -148,14 +158,15 @@ class LiveProgram:
             answer = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
             assert isinstance(answer, Check)
             if not answer.passed:
-                raise Stopped(
-                    f"the {worker.twin} twin's output is wrong, so it shows no numbers: {answer.text}"
-                )
+                raise Stopped(f"the {worker.twin} twin's output is wrong, so it shows no numbers: {answer.text}")
             self._hashes[worker.twin] = answer.output_hash
             await worker.wait_for("worker", MIN_DEADLINE_S * 5, "ready")
         if len(self._hashes) == 2 and len(set(self._hashes.values())) != 1:
-            self._say("error", "the traced twin's output differs from the clean twin's bit by bit: probes must not "
-                               "change results; do not trust this trace")
+            self._say(
+                "error",
+                "the traced twin's output differs from the clean twin's bit by bit: probes must not "
+                "change results; do not trust this trace",
+            )
 
     def _output(self, worker: str, text: str) -> None:
         self._log.append(Output(worker, text))
@@ -227,8 +238,15 @@ class LiveProgram:
         self._deaths.append(now)
         while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
             self._deaths.popleft()
-        if gone.fault.reason in ("missing package", "no interpreter", "unsupported GPU", "compile error",
-                                 "unknown package layout", "probes missing", "unknown probe set"):
+        if gone.fault.reason in (
+            "missing package",
+            "no interpreter",
+            "unsupported GPU",
+            "compile error",
+            "unknown package layout",
+            "probes missing",
+            "unknown probe set",
+        ):
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:
             raise Stopped(f"workers died {len(self._deaths)} times within a minute; the last: {gone.fault.text}")

@@ -1,4 +1,4 @@
-"""The engine process: `python -m fa4top.engine.main ORDER`. Its own process session, so a dropped line does not end it."""
+"""The engine process: `python -m fa4top.engine.main ORDER`, in a process session of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Engine:
 
     def _state(self, state: str, text: str) -> None:
         if state == "blocked":
-            asyncio.ensure_future(self._control.broadcast({"event": "blocked", "text": text}))
+            self._control.broadcast({"event": "blocked", "text": text})
             return
         if (state, text) != self._last_state:
             self._last_state = (state, text)
@@ -56,7 +56,9 @@ class Engine:
             self._lonely_since = time.monotonic()
             if not self._stop.is_set():
                 limit = self.order.idle_limit_s
-                self._log.append(Notice("info", f"nobody watches; stopping in {limit:.0f} s unless a viewer comes back"))
+                self._log.append(
+                    Notice("info", f"nobody watches; stopping in {limit:.0f} s unless a viewer comes back")
+                )
 
     async def _command(self, command: Command) -> dict[str, Any]:
         kind = command.get("do")
@@ -103,10 +105,18 @@ class Engine:
             loop.add_signal_handler(number, self._end, f"ended by {number.name}")
         loop.add_signal_handler(signal.SIGHUP, lambda: None)
         order = self.order
-        self._log.append(Header(
-            order.session_id, SCHEMA_MAJOR, SCHEMA_MINOR, __version__, order.argv, platform.python_version(),
-            f"{platform.system()} {platform.machine()}", order.simulated,
-        ))
+        self._log.append(
+            Header(
+                order.session_id,
+                SCHEMA_MAJOR,
+                SCHEMA_MINOR,
+                __version__,
+                order.argv,
+                platform.python_version(),
+                f"{platform.system()} {platform.machine()}",
+                order.simulated,
+            )
+        )
         for text in order.notices:
             self._log.append(Notice("info", text))
         await self._control.start()

@@ -39,8 +39,12 @@ def start_engine(order: Order) -> subprocess.Popen[bytes]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [package_parent, environment.get("PYTHONPATH")]))
     with stderr:
         return subprocess.Popen(
-            [sys.executable, "-m", "fa4top.engine.main", order.to_json()], stdin=subprocess.DEVNULL,
-            stdout=stderr, stderr=stderr, start_new_session=True, env=environment,
+            [sys.executable, "-m", "fa4top.engine.main", order.to_json()],
+            stdin=subprocess.DEVNULL,
+            stdout=stderr,
+            stderr=stderr,
+            start_new_session=True,
+            env=environment,
         )
 
 

@@ -56,9 +56,17 @@ class WorkerProcess:
             WorkerGone: the interpreter can not be started.
         """
         request = {
-            "target": order.target, "shape": asdict(order.shape), "knobs": order.knobs, "twin": self.twin,
-            "seed": order.seed, "device": 0, "gpu_uuid": order.gpu_uuid, "detail": order.detail,
-            "inflight": order.inflight, "probe_set": order.probe_set, "fault": order.sim_fault,
+            "target": order.target,
+            "shape": asdict(order.shape),
+            "knobs": order.knobs,
+            "twin": self.twin,
+            "seed": order.seed,
+            "device": 0,
+            "gpu_uuid": order.gpu_uuid,
+            "detail": order.detail,
+            "inflight": order.inflight,
+            "probe_set": order.probe_set,
+            "fault": order.sim_fault,
         }
         environment = dict(os.environ)
         if not order.simulated:
@@ -67,17 +75,26 @@ class WorkerProcess:
         environment["PYTHONUNBUFFERED"] = "1"
         try:
             self._process = await asyncio.create_subprocess_exec(
-                order.python, str(BOOTSTRAP), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE, env=environment, limit=LINE_LIMIT, start_new_session=True,
+                order.python,
+                str(BOOTSTRAP),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=environment,
+                limit=LINE_LIMIT,
+                start_new_session=True,
             )
         except OSError as error:
-            raise WorkerGone(Fault(
-                self.name, self.plan_id, "no interpreter", f"{order.python}: {error.strerror}",
-                "give a Python >= 3.10 with --python PATH",
-            )) from error
-        self._tasks = [
-            asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path)),
-        ]
+            raise WorkerGone(
+                Fault(
+                    self.name,
+                    self.plan_id,
+                    "no interpreter",
+                    f"{order.python}: {error.strerror}",
+                    "give a Python >= 3.10 with --python PATH",
+                )
+            ) from error
+        self._tasks = [asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path))]
         self._write({"worker": self.name, "plan_id": self.plan_id, "request": request})
 
     @property
@@ -153,13 +170,18 @@ class WorkerProcess:
                 self.kill()
                 await self._ended()
                 reason = "hang" if doing == "ready" else "timeout"
-                raise WorkerGone(Fault(
-                    self.name, self.plan_id, reason,
-                    f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
-                    "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
-                    if reason == "hang" else "the compile may need longer, or the machine is busy",
-                    list(self._tail),
-                )) from None
+                raise WorkerGone(
+                    Fault(
+                        self.name,
+                        self.plan_id,
+                        reason,
+                        f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
+                        "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
+                        if reason == "hang"
+                        else "the compile may need longer, or the machine is busy",
+                        list(self._tail),
+                    )
+                ) from None
             if record is None:
                 await self._ended()
                 raise WorkerGone(self._end_fault())
@@ -178,8 +200,12 @@ class WorkerProcess:
             hint = "dmesg may tell of the OOM killer" if name == "SIGKILL" else "the worker's log may say more"
             return Fault(self.name, self.plan_id, "killed", f"the worker was ended by {name}", hint, list(self._tail))
         return Fault(
-            self.name, self.plan_id, "ended", f"the worker ended with code {code} and no word",
-            "the worker's log may say more; fa4top doctor checks its interpreter", list(self._tail),
+            self.name,
+            self.plan_id,
+            "ended",
+            f"the worker ended with code {code} and no word",
+            "the worker's log may say more; fa4top doctor checks its interpreter",
+            list(self._tail),
         )
 
     def tell(self, command: dict[str, object]) -> None:

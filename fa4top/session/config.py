@@ -1,4 +1,4 @@
-"""One TOML config. Precedence: command line, FA4TOP_* variables, this file, defaults. Unknown keys are refused by name."""
+"""One TOML config: command line over FA4TOP_* over this file over defaults. Unknown keys are refused by name."""
 
 from __future__ import annotations
 

@@ -75,7 +75,13 @@ class Description:
 
 
 _FIELD = {
-    "b": "batch", "s": "seqlen", "sq": "seqlen_q", "sk": "seqlen_k", "h": "heads", "hk": "kv_heads", "d": "head_dim",
+    "b": "batch",
+    "s": "seqlen",
+    "sq": "seqlen_q",
+    "sk": "seqlen_k",
+    "h": "heads",
+    "hk": "kv_heads",
+    "d": "head_dim",
     "dv": "head_dim_v",
 }
 _PART = re.compile(r"(sq|sk|hk|dv|b|s|h|d)=?(\d+)$")
@@ -110,7 +116,7 @@ def parse_shape(text: str, default: Shape) -> Shape:
         values.setdefault("kv_heads", values["heads"])
     if "head_dim" in values:
         values.setdefault("head_dim_v", values["head_dim"])
-    return replace(default, **values)
+    return replace(default, **values)  # type: ignore[arg-type]
 
 
 def format_shape(shape: Shape) -> str:

@@ -38,9 +38,7 @@ def reference_row(
     return result
 
 
-def relative_errors(
-    outputs: npt.NDArray[np.float32], references: npt.NDArray[np.float32]
-) -> tuple[float, float]:
+def relative_errors(outputs: npt.NDArray[np.float32], references: npt.NDArray[np.float32]) -> tuple[float, float]:
     """(max, RMS) error over the RMS of the reference; NaN or infinity anywhere gives infinity."""
     if not np.isfinite(outputs).all():
         return float("inf"), float("inf")

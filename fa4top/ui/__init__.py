@@ -1,0 +1,1 @@
+"""The screens. They read snapshots and send commands; they never touch a GPU."""

@@ -10,6 +10,7 @@ import sys
 
 
 def main() -> int:
+    """Make the package importable and run the worker."""
     package = pathlib.Path(__file__).resolve().parent.parent
     # the script's own folder must not shadow top-level names
     sys.path[:] = [p for p in sys.path if pathlib.Path(p or ".").resolve() != package / "worker"]

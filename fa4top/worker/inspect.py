@@ -9,9 +9,24 @@ import sys
 
 MODULES = ["numpy", "cupy", "torch", "triton", "cutlass", "flash_attn", "ml_dtypes", "einops"]
 DISTRIBUTIONS = [
-    "numpy", "cupy-cuda13x", "cupy-cuda12x", "cupy", "torch", "triton", "flash-attn-4", "nvidia-cutlass-dsl",
-    "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12", "quack-kernels", "apache-tvm-ffi", "ml-dtypes",
-    "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvcc", "nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump",
+    "numpy",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+    "cupy",
+    "torch",
+    "triton",
+    "flash-attn-4",
+    "nvidia-cutlass-dsl",
+    "nvidia-cutlass-dsl-libs-cu13",
+    "nvidia-cutlass-dsl-libs-cu12",
+    "quack-kernels",
+    "apache-tvm-ffi",
+    "ml-dtypes",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cuda-nvcc",
+    "nvidia-cuda-nvdisasm",
+    "nvidia-cuda-cuobjdump",
 ]
 
 
@@ -37,10 +52,17 @@ def main():
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             pass
-    print(json.dumps({
-        "python": platform.python_version(), "executable": sys.executable, "modules": modules,
-        "flash_attn.cute.interface": interface, "versions": versions,
-    }))
+    print(
+        json.dumps(
+            {
+                "python": platform.python_version(),
+                "executable": sys.executable,
+                "modules": modules,
+                "flash_attn.cute.interface": interface,
+                "versions": versions,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

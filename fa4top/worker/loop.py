@@ -50,10 +50,20 @@ class _Worker:
 
     def _state(self, state: str, text: str = "", progress: float | None = None) -> None:
         launcher = self._launcher
-        self._channel.send(WorkerState(
-            self._worker, self._plan_id, self._request.twin, state, os.getpid(), text, progress,
-            dict(launcher.versions) if launcher else {}, self._geometry, list(launcher.probe_sets) if launcher else [],
-        ))
+        self._channel.send(
+            WorkerState(
+                self._worker,
+                self._plan_id,
+                self._request.twin,
+                state,
+                os.getpid(),
+                text,
+                progress,
+                dict(launcher.versions) if launcher else {},
+                self._geometry,
+                list(launcher.probe_sets) if launcher else [],
+            )
+        )
 
     def run(self) -> int:
         """Compile, then serve commands. A fault ends the process: CUDA errors are sticky."""
@@ -61,9 +71,7 @@ class _Worker:
             self._state("importing")
             module, function = describe(self._request.target).launcher.split(":")
             self._launcher = getattr(importlib.import_module(module), function)(self._request)
-            self._geometry = self._launcher.compile(
-                lambda text, progress: self._state("compiling", text, progress)
-            )
+            self._geometry = self._launcher.compile(lambda text, progress: self._state("compiling", text, progress))
             self._state("compiled")
             for command in self._channel.commands():
                 if command.get("do") == "stop":
@@ -73,7 +81,7 @@ class _Worker:
             self._state("stopped")
         except BrokenPipeError:
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever it was, the person must read of it
+        except BaseException as error:
             self._fault(error)
             return EXIT_FAULT
         return 0
@@ -87,22 +95,33 @@ class _Worker:
         elif kind == "clean":
             burst = self._launcher.clean_burst(int(command["launches"]))
             self._launch += len(burst.times_us)
-            self._channel.send(CleanBurst(
-                self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz
-            ))
+            self._channel.send(
+                CleanBurst(self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz)
+            )
         elif kind == "trace":
             assert self._geometry is not None
             capture = self._launcher.traced_launch(int(command["cta"]))
             self._launch += 1
             sample = analyse_capture(
-                capture.buffer, self._launcher.layout, self._launcher.family, capture.generation,
-                probe_set=self._launcher.probe_set, timeline=bool(command.get("timeline")),
+                capture.buffer,
+                self._launcher.layout,
+                self._launcher.family,
+                capture.generation,
+                probe_set=self._launcher.probe_set,
+                timeline=bool(command.get("timeline")),
                 steps_of_tile=self._geometry.steps_per_tile,
             )
-            self._channel.send(sample.record(
-                worker=self._worker, plan_id=self._plan_id, launch=self._launch, time_us=capture.time_us,
-                probe_set=self._launcher.probe_set, detail=self._request.detail, cta=capture.cta,
-            ))
+            self._channel.send(
+                sample.record(
+                    worker=self._worker,
+                    plan_id=self._plan_id,
+                    launch=self._launch,
+                    time_us=capture.time_us,
+                    probe_set=self._launcher.probe_set,
+                    detail=self._request.detail,
+                    cta=capture.cta,
+                )
+            )
             self._telemetry()
 
     def _telemetry(self) -> None:
@@ -122,10 +141,20 @@ class _Worker:
             f"{result.rows} rows against FP32: RMS error {result.rms_error:.2e} of the output's RMS, "
             f"{'within' if passed else 'ABOVE'} {result.limit:g}"
         )
-        self._channel.send(Check(
-            self._worker, self._plan_id, self._request.twin, passed, result.rows, result.max_error, result.rms_error,
-            result.limit, result.output_hash, text,
-        ))
+        self._channel.send(
+            Check(
+                self._worker,
+                self._plan_id,
+                self._request.twin,
+                passed,
+                result.rows,
+                result.max_error,
+                result.rms_error,
+                result.limit,
+                result.output_hash,
+                text,
+            )
+        )
         self._state("ready" if passed else "failed", text)
 
     def _fault(self, error: BaseException) -> None:

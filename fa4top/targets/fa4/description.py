@@ -9,15 +9,47 @@ _BOTH = ("auto", "on", "off")
 _BLACKWELL = ("sm_100a", "sm_103a")
 
 KNOBS = (
-    Knob("intra_wg_overlap", "auto", "softmax of a block overlaps the GEMMs of the next inside a warpgroup", _BOTH,
-         numerics="unknown", architectures=("sm_90a",)),
-    Knob("mma_pv_is_rs", "auto", "PV reads P from registers (on) or from shared memory (off)", _BOTH,
-         numerics="unknown", architectures=("sm_90a",)),
-    Knob("pack_gqa", "auto", "query heads that share a kv head are packed into one tile", _BOTH,
-         numerics="unknown"),
-    Knob("FA_CLC", "0", "the package's cluster-launch-control scheduler", ("0", "1"), numerics="unknown", architectures=_BLACKWELL),
-    Knob("FA_DISABLE_2CTA", "0", "never use 2-CTA MMA instructions", ("0", "1"), numerics="unknown", architectures=_BLACKWELL),
-    Knob("FA_DISABLE_S_PING_PONG", "0", "no S ping-pong for one Q stage", ("0", "1"), numerics="unknown", architectures=_BLACKWELL),
+    Knob(
+        "intra_wg_overlap",
+        "auto",
+        "softmax of a block overlaps the GEMMs of the next inside a warpgroup",
+        _BOTH,
+        numerics="unknown",
+        architectures=("sm_90a",),
+    ),
+    Knob(
+        "mma_pv_is_rs",
+        "auto",
+        "PV reads P from registers (on) or from shared memory (off)",
+        _BOTH,
+        numerics="unknown",
+        architectures=("sm_90a",),
+    ),
+    Knob("pack_gqa", "auto", "query heads that share a kv head are packed into one tile", _BOTH, numerics="unknown"),
+    Knob(
+        "FA_CLC",
+        "0",
+        "the package's cluster-launch-control scheduler",
+        ("0", "1"),
+        numerics="unknown",
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "FA_DISABLE_2CTA",
+        "0",
+        "never use 2-CTA MMA instructions",
+        ("0", "1"),
+        numerics="unknown",
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "FA_DISABLE_S_PING_PONG",
+        "0",
+        "no S ping-pong for one Q stage",
+        ("0", "1"),
+        numerics="unknown",
+        architectures=_BLACKWELL,
+    ),
 )
 
 

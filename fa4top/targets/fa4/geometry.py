@@ -31,10 +31,7 @@ def kernel_geometry(kernel: Any, shape: Shape, sm_count: int) -> Geometry:
         steps.append(max(1, ceil(min(keys, shape.seqlen_k) / columns)))
     tiles = shape.batch * heads * row_tiles
     total_steps = shape.batch * heads * sum(steps)
-    if shape.causal:
-        longest = ceil(total_steps / min(sm_count, tiles))
-    else:
-        longest = ceil(tiles / sm_count) * steps[0]
+    longest = ceil(total_steps / min(sm_count, tiles)) if shape.causal else ceil(tiles / sm_count) * steps[0]
     return Geometry(
         grid_ctas=min(tiles, sm_count) if persistent else tiles,
         sm_count=sm_count,

@@ -119,7 +119,9 @@ def _wrap_role(kernel: Any, role: RoleProbes, injection: Injection) -> None:
                 index = index // role.index_divisor
         # the thread whose index has none of these bits records
         elected = 31 if role.elected == "warp" else 127
-        place = Place(layout, injection.buffer, injection.config, LAYOUT_ID, first, layout.stride == 8 or injection.has("branch"))
+        place = Place(
+            layout, injection.buffer, injection.config, LAYOUT_ID, first, layout.stride == 8 or injection.has("branch")
+        )
         recorder = Recorder(place, role.method, index, elected)
         injection.counts[role.method] = recorder.counts
         if layout.stride == 16:
@@ -158,6 +160,7 @@ def _traced_pipeline(pipeline: Any, recorder: Any, probe: BarrierProbe, injectio
     event = event_id(probe.event)
 
     if probe.operation == "arrive":
+
         def arrive(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = base.arrive(self, *args, **kwargs)
             recorder.mark(event)
@@ -346,7 +349,7 @@ def _wrap_sm100(kernel: Any, injection: Injection) -> None:
             _wrap(kernel, name, span(event_id(event), "correction"))
         for name, event in role.gemms:
             _wrap(helpers, name, span(event_id(event), "gemms"))
-    helpers.llvm = _GemmAsm(helpers.llvm, injection)
+    setattr(helpers, "llvm", _GemmAsm(getattr(helpers, "llvm"), injection))  # noqa: B009, B010 - untyped module
 
     def kernel_body(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -363,7 +366,9 @@ def _wrap_sm100(kernel: Any, injection: Injection) -> None:
     if injection.has("phases"):
         softmax = importlib.import_module("flash_attn.cute.softmax").SoftmaxSm100
         for name, event in (
-            ("update_row_max", "row max"), ("update_row_max_precomputed", "row max"), ("apply_exp2_convert", "exp2")
+            ("update_row_max", "row max"),
+            ("update_row_max_precomputed", "row max"),
+            ("apply_exp2_convert", "exp2"),
         ):
             if hasattr(softmax, name):
                 _wrap(softmax, name, span(event_id(event), "phases"))
@@ -398,9 +403,7 @@ class _GemmAsm:
         match = self.WAIT.search(shifted)
         if match is None:
             raise InjectionError("the wait inside gemm_ptx_partial is not written as the probes expect")
-        replacement = wait_with_events(
-            recorder, event_id("wait P 2nd"), match["operands"], match["hint"] or "", first
-        )
+        replacement = wait_with_events(recorder, event_id("wait P 2nd"), match["operands"], match["hint"] or "", first)
         shifted = shifted[: match.start()] + replacement + shifted[match.end() :]
         state = self._llvm.inline_asm(
             T.i32(), [*operands, *recorder.operands()], shifted, f"=&r,{constraints},r", **kwargs

@@ -7,6 +7,7 @@ package's own entry, with tensors that are views of the CuPy arrays.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
-from fa4top.targets.fa4.probes import FAMILIES, KernelProbes, ProbeSet
+from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
 from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
@@ -105,8 +106,9 @@ class Fa4Launcher:
         kinds = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}
         kind = kinds[self._request.shape.dtype]
         views = {
-            name: torch.as_tensor(bits.view(self._cupy.int8 if bits.dtype.itemsize == 1 else self._cupy.int16),
-                                  device="cuda").view(kind)
+            name: torch.as_tensor(
+                bits.view(self._cupy.int8 if bits.dtype.itemsize == 1 else self._cupy.int16), device="cuda"
+            ).view(kind)
             for name, bits in self._bits.items()
         }
         out_kind = torch.bfloat16 if kind == torch.float8_e4m3fn else kind
@@ -134,13 +136,12 @@ class Fa4Launcher:
             from fa4top.targets.fa4 import inject
 
             try:
-                injection = inject.install(
-                    self._probes, self._set, self._buffer_address, int(self._config.data.ptr)
-                )
+                injection = inject.install(self._probes, self._set, self._buffer_address, int(self._config.data.ptr))
             except inject.InjectionError as error:
                 raise TargetError(
-                    "unknown package layout", str(error),
-                    f"probes are known to fit flash-attn-4 {', '.join(package.KNOWN_GOOD)}",
+                    "unknown package layout",
+                    str(error),
+                    f"probes are known to fit flash-attn-4 {', '.join(KNOWN_GOOD)}",
                 ) from error
         progress("compiling", 0.4)
         self._compile_fake(kernels)
@@ -149,7 +150,8 @@ class Fa4Launcher:
             counts = injection.probe_counts()
             if not counts or not all(counts.values()):
                 raise TargetError(
-                    "probes missing", f"the compiled kernel has no probes for some roles: {counts}",
+                    "probes missing",
+                    f"the compiled kernel has no probes for some roles: {counts}",
                     "this package version does not fit the probes; use a known-good one (fa4top doctor)",
                 )
             self.versions["probes"] = ", ".join(f"{role} {count}" for role, count in counts.items())
@@ -172,8 +174,7 @@ class Fa4Launcher:
             q = torch.empty(shape.batch, shape.seqlen_q, shape.heads, shape.head_dim, dtype=kind, device="cuda")
             k = torch.empty(shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim, dtype=kind, device="cuda")
             v = torch.empty(shape.batch, shape.seqlen_k, shape.kv_heads, shape.head_dim_v, dtype=kind, device="cuda")
-            out = torch.empty(shape.batch, shape.seqlen_q, shape.heads, shape.head_dim_v, dtype=out_kind,
-                              device="cuda")
+            out = torch.empty(shape.batch, shape.seqlen_q, shape.heads, shape.head_dim_v, dtype=out_kind, device="cuda")
             kernels.forward(q, k, v, out=out, **self._arguments())
 
     def check(self) -> CheckResult:
@@ -193,7 +194,9 @@ class Fa4Launcher:
         self._stream.synchronize()
         output = self._cupy.asnumpy(self._out)
         if not np.array_equal(first, output):
-            raise TargetError("output differs", "launching with CuPy arrays gave another output than the package's call")
+            raise TargetError(
+                "output differs", "launching with CuPy arrays gave another output than the package's call"
+            )
         return self._compare(output)
 
     def _bind(self, views: dict[str, Any]) -> None:
@@ -276,7 +279,7 @@ class Fa4Launcher:
             event.record(self._stream)
         self._stream.synchronize()
         elapsed = self._cupy.cuda.get_elapsed_time
-        times = [elapsed(a, b) * 1000.0 for a, b in zip(events, events[1:], strict=False)]
+        times = [elapsed(a, b) * 1000.0 for a, b in itertools.pairwise(events)]
         return Burst(times, None)
 
     def traced_launch(self, cta: int) -> Capture:

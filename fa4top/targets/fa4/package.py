@@ -69,7 +69,8 @@ class Kernels:
             import flash_attn.cute.interface as interface
         except ImportError as error:
             raise TargetError(
-                "missing package", f"flash-attn-4 can not be imported: {error}",
+                "missing package",
+                f"flash-attn-4 can not be imported: {error}",
                 "install it where the worker runs: pip install 'fa4top[fa4]', or give --python PATH of the "
                 "environment that has it",
             ) from error

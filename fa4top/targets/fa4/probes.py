@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fa4top.analysis.layout import BufferLayout
 
 KNOWN_GOOD: dict[str, tuple[str, ...]] = {
-    "4.0.0b36": ("4.8.1",),  # flash-attn-4: nvidia-cutlass-dsl versions that were seen to work
+    "4.0.0b36": ("4.8.1",)  # flash-attn-4: nvidia-cutlass-dsl versions that were seen to work
 }
 
 
@@ -115,12 +115,20 @@ SM90 = KernelProbes(
     sets=(
         ProbeSet("coarse", frozenset({"turn", "waits", "tile"}), text="turn-taking, waits for K and V, tile ends"),
         ProbeSet("period", frozenset({"mark", "tile"}), text="one clock a step: the cheapest period"),
-        ProbeSet("detail", frozenset({"turn", "waits", "tile", "phases"}), detail=True,
-                 text="adds GEMMs issued and softmax done"),
+        ProbeSet(
+            "detail",
+            frozenset({"turn", "waits", "tile", "phases"}),
+            detail=True,
+            text="adds GEMMs issued and softmax done",
+        ),
     ),
     required_methods=(
-        "mma", "mma_one_n_block", "mma_one_n_block_intrawg_overlap",
-        "warp_scheduler_barrier_sync", "warp_scheduler_barrier_arrive", "epilogue",
+        "mma",
+        "mma_one_n_block",
+        "mma_one_n_block_intrawg_overlap",
+        "warp_scheduler_barrier_sync",
+        "warp_scheduler_barrier_arrive",
+        "epilogue",
     ),
     step_role="mma0",
     expected={
@@ -167,11 +175,18 @@ SM100 = KernelProbes(
     roles=(_SM100_MMA, _SM100_SOFTMAX, _SM100_CORRECTION),
     layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=8192, stride=8),
     sets=(
-        ProbeSet("coarse", frozenset({"waits", "tile", "gemms", "handover", "correction"}),
-                 text="waits, hand-over of P, GEMM issue, correction"),
+        ProbeSet(
+            "coarse",
+            frozenset({"waits", "tile", "gemms", "handover", "correction"}),
+            text="waits, hand-over of P, GEMM issue, correction",
+        ),
         ProbeSet("period", frozenset({"tile", "step"}), text="one clock a step: the cheapest period"),
-        ProbeSet("detail", frozenset({"waits", "tile", "gemms", "handover", "correction", "phases"}), detail=True,
-                 text="adds row max and exp2 inside the softmax step"),
+        ProbeSet(
+            "detail",
+            frozenset({"waits", "tile", "gemms", "handover", "correction", "phases"}),
+            detail=True,
+            text="adds row max and exp2 inside the softmax step",
+        ),
     ),
     required_methods=("mma", "softmax_loop", "softmax_step", "correction_loop"),
     step_role="softmax0",

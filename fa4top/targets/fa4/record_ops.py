@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from cutlass import Int32, Int64, cute
+from cutlass import Int32, cute
 from cutlass.cute.arch import llvm
 from cutlass.cutlass_dsl import T, dsl_user_op
 
@@ -33,7 +33,12 @@ COMMENT = "// fa4top"
 
 def _asm(result: Any, operands: list[Any], text: str, constraints: str) -> Any:
     return llvm.inline_asm(
-        result, operands, text, constraints, has_side_effects=True, is_align_stack=False,
+        result,
+        operands,
+        text,
+        constraints,
+        has_side_effects=True,
+        is_align_stack=False,
         asm_dialect=llvm.AsmDialect.AD_ATT,
     )
 
@@ -134,19 +139,14 @@ _REGISTERS = ".reg .pred p; .reg .b32 c,t,l,s; .reg .b64 a;"
 
 
 @dsl_user_op
-def _event(
-    state: Int32, event: int, kind: int, place: Place, label: str, *, loc: Any = None, ip: Any = None
-) -> Int32:
-    text = (
-        f"{{ {_REGISTERS} mov.u32 c, %clock; {COMMENT} {label}\n{_store(place, '$1', event, kind, 'c')} }}"
-    )
+def _event(state: Int32, event: int, kind: int, place: Place, label: str, *, loc: Any = None, ip: Any = None) -> Int32:
+    text = f"{{ {_REGISTERS} mov.u32 c, %clock; {COMMENT} {label}\n{_store(place, '$1', event, kind, 'c')} }}"
     return Int32(_asm(T.i32(), [state.ir_value()], text, "=r,r"))
 
 
 @dsl_user_op
 def _wide(
-    state: Int32, event: int, place: Place, words: tuple[Int32, Int32, Int32],
-    *, loc: Any = None, ip: Any = None,
+    state: Int32, event: int, place: Place, words: tuple[Int32, Int32, Int32], *, loc: Any = None, ip: Any = None
 ) -> Int32:
     text = f"{{ {_REGISTERS} {_store(place, '$1', event, WIDE, '$2, $3, $4')} }}"
     operands = [state.ir_value(), *(Int32(w).ir_value() for w in words)]
@@ -219,8 +219,13 @@ def pack16(low: Int32, high: Int32, *, loc: Any = None, ip: Any = None) -> Int32
     text = "{ .reg .b32 a,b; min.u32 a,$1,65535; min.u32 b,$2,65535; shl.b32 b,b,16; or.b32 $0,a,b; }"
     return Int32(
         mlir_llvm.inline_asm(
-            T.i32(), [low.ir_value(), high.ir_value()], text, "=r,r,r", has_side_effects=False,
-            is_align_stack=False, asm_dialect=mlir_llvm.AsmDialect.AD_ATT,
+            T.i32(),
+            [low.ir_value(), high.ir_value()],
+            text,
+            "=r,r,r",
+            has_side_effects=False,
+            is_align_stack=False,
+            asm_dialect=mlir_llvm.AsmDialect.AD_ATT,
         )
     )
 
@@ -241,7 +246,8 @@ def wait_with_events(recorder: Recorder, event: int, operands: str, hint: str, f
     return (
         f"mov.b32 $0, ${first};\n\t"
         f"mbarrier.test_wait.parity.shared::cta.b64 P1, {operands};\n\t"
-        "@P1 bra DONE;\n\t" + store(BEGIN) +
-        f"LAB_WAIT:\n\tmbarrier.try_wait.parity.shared::cta.b64 P1, {operands}{hint};\n\t"
+        "@P1 bra DONE;\n\t"
+        + store(BEGIN)
+        + f"LAB_WAIT:\n\tmbarrier.try_wait.parity.shared::cta.b64 P1, {operands}{hint};\n\t"
         "@P1 bra FA4TOP_READY;\n\tbra LAB_WAIT;\n\tFA4TOP_READY:\n\t" + store(END) + "DONE:"
     )

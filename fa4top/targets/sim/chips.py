@@ -87,8 +87,14 @@ def load_chip(key: str) -> Chip:
     common = Common(**{name: value for name, value in _data()["common"].items() if name != "source"})
     modes = {
         name: Mode(
-            name, mode["pv_cycles"], mode["softmax_cycles"], mode["store_cycles"], mode["contention"],
-            split["store_chunks"][name], split["k_tiles"][name], split["knob_applies"][name],
+            name,
+            mode["pv_cycles"],
+            mode["softmax_cycles"],
+            mode["store_cycles"],
+            mode["contention"],
+            split["store_chunks"][name],
+            split["k_tiles"][name],
+            split["knob_applies"][name],
         )
         for name, mode in data["modes"].items()
     }

@@ -24,10 +24,20 @@ FAULTS: dict[str, str] = {
 
 KNOBS = (
     Knob("chip", "gb300", "which chip is simulated", chip_names(), numerics="unknown"),
-    Knob("pv_mode", "fp8", "precision of P and V; Q and K are NVFP4 (bf16 on h200)", ("bf16", "fp8", "nvfp4", "mxfp8"),
-         numerics="changes"),
-    Knob("p_split", "3/4", "fraction of P handed over at the first of the two signals",
-         ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8"), numerics="bitwise"),
+    Knob(
+        "pv_mode",
+        "fp8",
+        "precision of P and V; Q and K are NVFP4 (bf16 on h200)",
+        ("bf16", "fp8", "nvfp4", "mxfp8"),
+        numerics="changes",
+    ),
+    Knob(
+        "p_split",
+        "3/4",
+        "fraction of P handed over at the first of the two signals",
+        ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8"),
+        numerics="bitwise",
+    ),
 )
 
 

@@ -38,8 +38,14 @@ def geometry(chip: Chip, shape: Shape) -> Geometry:
     persistent = chip.family == "sm100"
     longest = ceil(total / min(tiles, chip.sm_count)) if shape.causal else ceil(tiles / chip.sm_count) * steps[0]
     return Geometry(
-        min(tiles, chip.sm_count) if persistent else tiles, chip.sm_count, 1, tiles, round(total / tiles), longest,
-        persistent, attention_flops(shape),
+        min(tiles, chip.sm_count) if persistent else tiles,
+        chip.sm_count,
+        1,
+        tiles,
+        round(total / tiles),
+        longest,
+        persistent,
+        attention_flops(shape),
     )
 
 
@@ -68,7 +74,9 @@ class Clock:
 class Device:
     """Runs launches of one setting."""
 
-    def __init__(self, chip: Chip, mode: Mode, shape: Shape, split: Fraction, seed: int, faults: frozenset[str]) -> None:
+    def __init__(
+        self, chip: Chip, mode: Mode, shape: Shape, split: Fraction, seed: int, faults: frozenset[str]
+    ) -> None:
         self.chip = chip
         self.mode = mode
         self.shape = shape
@@ -81,7 +89,7 @@ class Device:
         self._quiet: dict[float, float] = {}
 
     def _tiles_of(self, cta: int) -> tuple[int, ...]:
-        """Steps of a CTA's tiles: persistent CTAs take every grid_ctas-th tile, the long ones of a causal head first."""
+        """Steps of a CTA's tiles: persistent CTAs take every grid_ctas-th tile, long ones of a causal head first."""
         steps = tile_steps(self.chip, self.shape)
         if self.shape.causal:
             steps = steps[::-1]

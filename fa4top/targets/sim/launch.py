@@ -44,8 +44,12 @@ class SimLauncher:
         chip = load_chip(request.knobs["chip"])
         self._chip = chip
         self._device = Device(
-            chip, chip.modes[request.knobs["pv_mode"]], request.shape, Fraction(request.knobs["p_split"]),
-            request.seed + (request.twin == "traced"), self._faults,
+            chip,
+            chip.modes[request.knobs["pv_mode"]],
+            request.shape,
+            Fraction(request.knobs["p_split"]),
+            request.seed + (request.twin == "traced"),
+            self._faults,
         )
         self.layout = LAYOUTS[chip.family]
         self.family = chip.family
@@ -81,8 +85,9 @@ class SimLauncher:
         for batch, head, row in rows:
             kv = np.random.default_rng((seed, batch, head // ratio))
             k, v = (_rounded(kv.standard_normal((shape.seqlen_k, shape.head_dim), dtype=np.float32)) for _ in "kv")
-            q = _rounded(np.random.default_rng((seed, batch, head, row)).standard_normal(
-                shape.head_dim, dtype=np.float32))
+            q = _rounded(
+                np.random.default_rng((seed, batch, head, row)).standard_normal(shape.head_dim, dtype=np.float32)
+            )
             exact = reference.reference_row(q, k, v, row, shape)
             outputs.append(_rounded(exact))
             references.append(exact)
@@ -126,7 +131,8 @@ class SimLauncher:
             time.sleep(3600)
         if "error" in self._faults:
             raise TargetError(
-                "CUDA error", "cudaErrorIllegalAddress: simulated: an illegal memory access was encountered",
+                "CUDA error",
+                "cudaErrorIllegalAddress: simulated: an illegal memory access was encountered",
                 "CUDA errors are sticky: the process is replaced; run compute-sanitizer if it comes back",
             )
 
@@ -136,10 +142,17 @@ class SimLauncher:
         load = mhz / self._chip.clock_mhz
         throttled = load < 0.97
         return GpuSample(
-            self._request.gpu_uuid, self._chip.name, round(mhz), None,
+            self._request.gpu_uuid,
+            self._chip.name,
+            round(mhz),
+            None,
             round(self._chip.power_limit_w * min(0.99, 0.55 + 0.3 * self._device.clock.heat), 1),
-            self._chip.power_limit_w, round(44.0 + 12.0 * self._device.clock.heat, 1), None, self._chip.memory_mib,
-            ["SW power cap"] if throttled else [], [],
+            self._chip.power_limit_w,
+            round(44.0 + 12.0 * self._device.clock.heat, 1),
+            None,
+            self._chip.memory_mib,
+            ["SW power cap"] if throttled else [],
+            [],
         )
 
     def close(self) -> None:

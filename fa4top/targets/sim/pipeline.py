@@ -36,7 +36,9 @@ class Job:
     stop_after_steps: int | None = None
 
 
-def simulate_blackwell(chip: Chip, mode: Mode, job: Job, noise: Noise, record: bool) -> tuple[float, dict[str, RoleLog]]:
+def simulate_blackwell(
+    chip: Chip, mode: Mode, job: Job, noise: Noise, record: bool
+) -> tuple[float, dict[str, RoleLog]]:
     """Run one CTA.
 
     Args:

@@ -1,0 +1,210 @@
+"""`fa4top doctor`: what is there, what is missing, and the command that fixes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fa4top import __version__
+from fa4top.cli import exits
+from fa4top.cli.choose import config_or_fail, inspect_interpreter
+from fa4top.engine.gpus import ARCH_OF, list_gpus
+from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
+from fa4top.targets.fa4.probes import KNOWN_GOOD
+
+OK, MISSING, NOTE = "ok", "missing", "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at: ok, missing (with what fixes it) or a note."""
+
+    what: str
+    state: str
+    found: str
+    fix: str = ""
+
+
+def _driver() -> list[Finding]:
+    gpus = list_gpus()
+    if not gpus:
+        return [Finding("GPU", MISSING, "no NVIDIA driver answers", "none needed for --target sim and replay")]
+    import pynvml
+
+    version = pynvml.nvmlSystemGetDriverVersion()
+    cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
+    findings = [Finding("driver", OK, f"{version}, CUDA {cuda // 1000}.{cuda % 1000 // 10}")]
+    for gpu in gpus:
+        known = gpu.arch in ARCH_OF.values()
+        findings.append(
+            Finding(
+                f"GPU {gpu.index}{' MIG' if gpu.is_mig else ''}",
+                OK if known else NOTE,
+                f"{gpu.name} {gpu.arch} {gpu.uuid}",
+                "" if known else "no fa4 probes for this architecture; --target sim works",
+            )
+        )
+    return findings
+
+
+def _interpreter(python: str) -> list[Finding]:
+    found = inspect_interpreter(python)
+    if "error" in found:
+        return [Finding("interpreter", MISSING, found["error"], "--python PATH of a Python >= 3.10")]
+    versions, modules = found["versions"], found["modules"]
+    number = tuple(int(part) for part in found["python"].split(".")[:2])
+    findings = [
+        Finding(
+            "interpreter",
+            OK if number >= (3, 10) else MISSING,
+            f"{found['executable']} {found['python']}",
+            "" if number >= (3, 10) else "workers need Python >= 3.10",
+        )
+    ]
+
+    def module(name: str, package: str, fix: str) -> None:
+        version = versions.get(package, "")
+        state = OK if modules.get(name) else MISSING
+        findings.append(
+            Finding(name, state, version or ("there" if state == OK else "not there"), "" if state == OK else fix)
+        )
+
+    module("numpy", "numpy", "pip install numpy")
+    cupy = next((v for v in ("cupy-cuda13x", "cupy-cuda12x", "cupy") if v in versions), "cupy")
+    module("cupy", cupy, "pip install 'fa4top[cuda13]' (or cuda12)")
+    nvrtc = versions.get("nvidia-cuda-nvrtc") or versions.get("nvidia-cuda-nvrtc-cu12")
+    findings.append(
+        Finding(
+            "NVRTC",
+            OK if nvrtc else NOTE,
+            nvrtc or "no wheel; CuPy looks in CUDA_HOME",
+            "" if nvrtc else "pip install 'fa4top[cuda13]' brings it",
+        )
+    )
+    module("torch", "torch", "pip install 'fa4top[fa4]'")
+    module("cutlass", "nvidia-cutlass-dsl", "pip install 'fa4top[fa4]'")
+    flavour = [f for f in ("cu13", "cu12") if f"nvidia-cutlass-dsl-libs-{f}" in versions]
+    findings.append(
+        Finding(
+            "DSL flavour",
+            OK if flavour else NOTE,
+            ", ".join(flavour) or "unknown",
+            "" if flavour else "the flavour moves results: pip install 'nvidia-cutlass-dsl[cu13]'",
+        )
+    )
+    findings.append(_package(found, versions))
+    return findings
+
+
+def _package(found: dict[str, Any], versions: dict[str, str]) -> Finding:
+    if not found["flash_attn.cute.interface"]:
+        return Finding("flash-attn-4", MISSING, "not there", "pip install --pre 'fa4top[fa4]', or --python PATH")
+    version, dsl = versions.get("flash-attn-4", "?"), versions.get("nvidia-cutlass-dsl", "?")
+    where = Path(found["flash_attn.cute.interface"]).parent
+    if dsl in KNOWN_GOOD.get(version, ()):
+        return Finding("flash-attn-4", OK, f"{version} with DSL {dsl}: known good ({where})")
+    tried = "; ".join(f"{p} with {', '.join(d)}" for p, d in KNOWN_GOOD.items())
+    return Finding(
+        "flash-attn-4",
+        NOTE,
+        f"{version} with DSL {dsl}: never tried ({where})",
+        f"known good: {tried}; others are tried and verified by probe counts",
+    )
+
+
+def _tools() -> list[Finding]:
+    findings = []
+    for tool in ("ptxas", "nvdisasm"):
+        path = shutil.which(tool)
+        if path is None and (home := os.environ.get("CUDA_HOME")):
+            candidate = Path(home) / "bin" / tool
+            path = str(candidate) if candidate.exists() else None
+        if path is None:
+            findings.append(Finding(tool, NOTE, "not on PATH nor in CUDA_HOME", "pip install 'fa4top[sass]'"))
+            continue
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+        findings.append(Finding(tool, OK, f"{path}: {said.strip().splitlines()[-1] if said.strip() else '?'}"))
+    return findings
+
+
+def _terminal() -> list[Finding]:
+    term, colours = os.environ.get("TERM", "?"), os.environ.get("COLORTERM", "")
+    encoding = sys.stdout.encoding or "?"
+    findings = [
+        Finding(
+            "terminal",
+            OK if sys.stdout.isatty() else NOTE,
+            f"TERM={term} COLORTERM={colours or 'not set (256 colours)'} {encoding}",
+        )
+    ]
+    if "utf" not in encoding.lower():
+        findings.append(Finding("encoding", NOTE, encoding, "use --ascii, or a UTF-8 locale"))
+    if os.environ.get("SSH_CONNECTION") and not os.environ.get("TMUX"):
+        findings.append(
+            Finding("SSH", NOTE, "not in tmux", "run tmux on this node: it sends less, and survives a drop")
+        )
+    if os.environ.get("NO_COLOR"):
+        findings.append(Finding("NO_COLOR", NOTE, "set: no colours"))
+    return findings
+
+
+def _folders() -> list[Finding]:
+    try:
+        findings = [Finding("sockets", OK, str(runtime_folder()))]
+    except RuntimeFolderError as error:
+        findings = [Finding("sockets", MISSING, str(error))]
+    folder = sessions_folder()
+    parent = next(p for p in (folder, *folder.parents) if p.exists())
+    free = shutil.disk_usage(parent).free / 2**30
+    writable = os.access(parent, os.W_OK)
+    findings.append(
+        Finding(
+            "sessions",
+            OK if writable else MISSING,
+            f"{folder} ({free:.1f} GiB free)",
+            "" if writable else "not writable: --record DIR or --no-record",
+        )
+    )
+    findings.append(Finding("config", OK, f"{config_file()}{'' if config_file().exists() else ' (not there)'}"))
+    return findings
+
+
+@click.command("doctor", epilog="Example:  fa4top doctor --python ~/fa4/.venv/bin/python")
+@click.option("--python", "interpreter", default="", metavar="PATH", help="The interpreter to look into.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def command(interpreter: str, as_json: bool) -> None:
+    """Look at GPU, driver, interpreter, packages, tools, terminal and folders. Ends with 3 when only `sim` can run."""
+    python = interpreter or config_or_fail().python or sys.executable
+    sections = {
+        "GPU": _driver(),
+        "worker interpreter": _interpreter(python),
+        "SASS tools": _tools(),
+        "terminal": _terminal(),
+        "folders": _folders(),
+    }
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"fa4top": __version__, **{name: [asdict(f) for f in found] for name, found in sections.items()}},
+                indent=2,
+            )
+        )
+    else:
+        click.echo(f"fa4top {__version__}, Python {sys.version.split()[0]}")
+        marks = {OK: "ok     ", MISSING: "MISSING", NOTE: "note   "}
+        for name, found in sections.items():
+            click.echo(f"\n{name}")
+            for finding in found:
+                click.echo(f"  {marks[finding.state]} {finding.what:14} {finding.found}")
+                if finding.fix:
+                    click.echo(f"          {'':14} -> {finding.fix}")
+    needed = [*sections["GPU"], *sections["worker interpreter"]]
+    raise SystemExit(exits.NOTHING_TO_RUN_ON if any(f.state == MISSING for f in needed) else exits.OK)

@@ -1,0 +1,30 @@
+"""`fa4top`: the live screens."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from fa4top.cli.choose import config_or_fail, make_order
+from fa4top.cli.options import run_options, view_options
+from fa4top.cli.screens import show
+
+HEADLESS_SECONDS = 10.0
+
+
+@click.command("top", epilog="Example:  fa4top --target sim --set chip=b200")
+@run_options
+@view_options
+def command(theme: str, ascii_only: bool | None, mouse: bool | None, hz: float, **options: Any) -> None:
+    """Start a session and watch it. Without a terminal: print the compact form of `live` after 10 s."""
+    config = config_or_fail()
+    headless = not (sys.stdin.isatty() and sys.stdout.isatty())
+    idle = 5.0 if headless else config.idle_limit_min * 60.0
+    order = make_order(config, options, wait_gpu_s=0.0 if headless else 86400.0, idle_limit_s=idle)
+    if headless:
+        from fa4top.cli.live import run_live
+
+        raise SystemExit(run_live(order, HEADLESS_SECONDS, as_json=False))
+    show(config, theme, ascii_only, mouse, hz, order=order)

@@ -1,0 +1,324 @@
+"""The Textual application: takes snapshots from the feed, keeps the view, turns keys into commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.verdict import lead_role
+from fa4top.engine.order import Order
+from fa4top.engine.start import EngineError, start_engine
+from fa4top.session.paths import LOG_NAME
+from fa4top.targets.catalog import describe
+from fa4top.ui.actions import bindings, key_map
+from fa4top.ui.feed import Feed, LiveSource, ReplaySource, Source
+from fa4top.ui.messages import FeedFailed, SnapshotReady
+from fa4top.ui.screens.edit import Change, EditScreen
+from fa4top.ui.screens.help import HelpScreen
+from fa4top.ui.screens.leave import Answer, LeaveScreen
+from fa4top.ui.screens.live import LiveScreen
+from fa4top.ui.screens.log import LogScreen
+from fa4top.ui.themes import DEFAULT_THEME, load_themes
+from fa4top.ui.view import METRICS, ZOOMS, View
+from fa4top.ui.widgets.lines import Lines
+
+LOCAL_HZ, SSH_HZ, MIN_HZ, MAX_HZ = 4.0, 2.0, 0.5, 10.0
+HANGUP_GRACE_S = 3.0
+
+
+def default_hz(chosen: float, environment: dict[str, str] | None = None) -> float:
+    """Redraws a second: as chosen, else 4, or 2 over SSH."""
+    environment = environment if environment is not None else dict(os.environ)
+    if chosen > 0:
+        return max(MIN_HZ, min(MAX_HZ, chosen))
+    return SSH_HZ if environment.get("SSH_CONNECTION") else LOCAL_HZ
+
+
+class Fa4topApp(App[str]):
+    """Runs on a live session that it starts or attaches to, or on a recording. Returns a sentence for the shell."""
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[Any]] = list(bindings())
+    TITLE = "fa4top"
+
+    def __init__(
+        self,
+        *,
+        order: Order | None = None,
+        source: Source | None = None,
+        session_id: str = "",
+        recorded: bool = True,
+        theme_name: str = DEFAULT_THEME,
+        ascii_only: bool = False,
+        hz: float = 0.0,
+        keys: dict[str, str] | None = None,
+        idle_limit_min: float = 15.0,
+    ) -> None:
+        self._themes = load_themes()
+        self._fallback = next(theme.variables for theme in self._themes if theme.name == DEFAULT_THEME)
+        super().__init__()
+        self._order = order
+        self._source = source
+        self._session_id = order.session_id if order else session_id
+        self._recorded = order.record if order else recorded
+        self._idle_limit_min = idle_limit_min
+        self._keys = keys or {}
+        self._theme_name = theme_name
+        self._hz = default_hz(hz)
+        self._feed: Feed | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._snapshot = Snapshot()
+        live = not isinstance(source, ReplaySource)
+        self.view = View(ascii_only=ascii_only, recording=live and self._recorded)
+        self._live_screen = LiveScreen()
+        self._log_screen = LogScreen()
+        self._was_paused = False
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables have values before a theme of ours is chosen."""
+        return self._fallback
+
+    def on_mount(self) -> None:
+        """Paint first; the engine starts behind the first frame."""
+        for theme in self._themes:
+            self.register_theme(theme.to_textual())
+        self.theme = self._theme_name
+        self.set_keymap(key_map(self._keys))
+        self.install_screen(self._live_screen, "live")
+        self.install_screen(self._log_screen, "log")
+        self.push_screen("live")
+        self._catch_signals()
+        self.app_suspend_signal.subscribe(self, lambda _: self._hold(True))
+        self.app_resume_signal.subscribe(self, lambda _: self._hold(False))
+        self.call_after_refresh(self._start)
+
+    def _start(self) -> None:
+        if self._source is None and self._order is not None:
+            try:
+                self._process = start_engine(self._order)
+            except EngineError as error:
+                self.exit(f"fa4top: {error}", return_code=4)
+                return
+            self._source = LiveSource(self._session_id, Path(self._order.folder) / LOG_NAME, self._process)
+        if self._source is not None:
+            self._feed = Feed(self._source, self.post_message, self._hz)
+            self._feed.start()
+
+    def _catch_signals(self) -> None:
+        """A dropped line or a TERM detaches: the engine lives in a session of its own and goes on."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, self._hang_up, number)
+            except (NotImplementedError, RuntimeError, ValueError):
+                return  # not in the main thread (tests)
+
+    def _hang_up(self, number: int) -> None:
+        # when the terminal is gone, writing to it may block for ever
+        threading.Thread(target=_leave_soon, daemon=True).start()
+        self.exit(self._goes_on() if number == signal.SIGTERM else None, return_code=0)
+
+    def _goes_on(self) -> str:
+        return (
+            ""
+            if isinstance(self._source, ReplaySource)
+            else (f"detached; the session goes on: fa4top attach {self._session_id}")
+        )
+
+    def on_unmount(self) -> None:
+        """The thread ends with the app."""
+        if self._feed is not None:
+            self._feed.stop()
+
+    def on_snapshot_ready(self, message: SnapshotReady) -> None:
+        """Show it on the screen in front; the others are not touched."""
+        self._snapshot = message.snapshot
+        self.view = replace(
+            self.view, replay=message.replay, blocked=message.blocked, ended=message.ended, frame=self.view.frame + 1
+        )
+        self._show()
+        if self._feed is not None:
+            # free the feed only when this frame was painted: that is what makes a slow terminal drop frames
+            self.call_after_refresh(self._feed.taken.set)
+
+    def on_feed_failed(self, message: FeedFailed) -> None:
+        """Nothing more to show."""
+        self.exit(f"fa4top: {message.text}", return_code=4)
+
+    def _show(self) -> None:
+        screen = self.screen
+        if isinstance(screen, (LiveScreen, LogScreen)):
+            screen.show(self._snapshot, self.view)
+
+    def on_screen_resume(self) -> None:
+        """A screen that comes to the front has an old picture."""
+        self._show()
+
+    def action_screen(self, name: str) -> None:
+        """Show a screen by name."""
+        self.switch_screen(name)
+        self.call_after_refresh(self._show)
+
+    def action_focus_role(self) -> None:
+        """Next role."""
+        names = [role.role for role in self._snapshot.roles]
+        if names:
+            lead = lead_role(self._snapshot.roles)
+            now = self.view.role or (lead.role if lead else names[0])
+            following = names[(names.index(now) + 1) % len(names)] if now in names else names[0]
+            self.view = replace(self.view, role=following)
+            self._show()
+
+    def action_metric(self) -> None:
+        """Other metric in the graph."""
+        self.view = replace(self.view, metric=METRICS[(METRICS.index(self.view.metric) + 1) % len(METRICS)])
+        self._show()
+
+    def action_zoom(self) -> None:
+        """Fewer steps in the timeline, then all again."""
+        index = ZOOMS.index(self.view.zoom_steps)
+        self.view = replace(self.view, zoom_steps=ZOOMS[(index + 1) % len(ZOOMS)])
+        self._show()
+
+    def action_refresh_rate(self, factor: float) -> None:
+        """Redraw more or less often."""
+        self._hz = max(MIN_HZ, min(MAX_HZ, self._hz * factor))
+        if self._feed is not None:
+            self._feed.hz = self._hz
+        self.notify(f"{self._hz:g} redraws a second", timeout=2)
+
+    @work(thread=True, exclusive=True, group="command")
+    def _command(self, command: dict[str, object]) -> None:
+        if isinstance(self._source, LiveSource):
+            answer = self._source.ask(command)
+            if not answer.get("ok"):
+                self.call_from_thread(self.notify, str(answer.get("error")), severity="error")
+
+    def action_pause(self) -> None:
+        """Live: stop launching. Replay: hold."""
+        if isinstance(self._source, ReplaySource):
+            paused = self._source.pause()
+        else:
+            paused = not self.view.paused
+            self._command({"do": "pause" if paused else "resume"})
+        self.view = replace(self.view, paused=paused)
+        self._show()
+
+    def _hold(self, on: bool) -> None:
+        """Suspended to the shell: no launches meanwhile, unless the person had paused anyway."""
+        if isinstance(self._source, LiveSource):
+            if on:
+                self._was_paused = self.view.paused
+                self._source.ask({"do": "pause"})
+            elif not self._was_paused:
+                self._source.ask({"do": "resume"})
+
+    def action_suspend(self) -> None:
+        """To the shell and back by fg."""
+        self.action_suspend_process()
+
+    def action_seek(self, seconds: float) -> None:
+        """Jump in a replay."""
+        if isinstance(self._source, ReplaySource):
+            self._source.jump(seconds)
+            if self._feed is not None:
+                self._feed.nudge()
+
+    def action_speed(self, factor: float) -> None:
+        """Pace of a replay."""
+        if isinstance(self._source, ReplaySource):
+            self._source.change_speed(factor)
+
+    def action_next_theme(self) -> None:
+        """Cycle through our themes."""
+        names = [theme.name for theme in self._themes]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
+        self.notify(f"theme {self.theme}", timeout=2)
+
+    def action_screenshot(self, filename: str | None = None, path: str | None = None) -> None:
+        """Save an SVG and say where."""
+        try:
+            saved = self.save_screenshot(filename or time.strftime("fa4top-%Y%m%d-%H%M%S.svg"), path or os.getcwd())
+        except OSError as error:
+            self.notify(f"the picture can not be saved: {error.strerror}", severity="error")
+            return
+        self.notify(f"saved {saved}")
+
+    def action_help(self) -> None:
+        """Keys and panes."""
+        self.push_screen(HelpScreen(list(self.screen.query(Lines)), self._keys))
+
+    def action_edit(self) -> None:
+        """Another plan."""
+        plan = self._snapshot.plan
+        if plan is None or not isinstance(self._source, LiveSource):
+            self.notify("only a live session can be changed", severity="warning")
+            return
+        source = self._source
+
+        def send(change: Change) -> str:
+            answer = source.ask(
+                {
+                    "do": "plan",
+                    "shape": change.shape,
+                    "causal": change.causal,
+                    "dtype": change.dtype,
+                    "knobs": change.knobs,
+                }
+            )
+            return "" if answer.get("ok") else str(answer.get("error"))
+
+        self.push_screen(EditScreen(plan, describe(plan.target), send))
+
+    def action_leave(self) -> None:
+        """A replay just ends; a live session asks."""
+        if isinstance(self.screen, LeaveScreen):
+            self.exit("")
+            return
+        if not isinstance(self._source, LiveSource) or self.view.ended:
+            self.exit("")
+            return
+        self.push_screen(LeaveScreen(self._session_id, self._recorded, self._idle_limit_min), self._left)
+
+    def _left(self, answer: Answer | None) -> None:
+        if answer == "stop" and isinstance(self._source, LiveSource):
+            self._source.ask({"do": "stop"})
+            folder = self._order.folder if self._order else self._session_id
+            self.exit(f"stopped; recorded: fa4top replay {folder}" if self._recorded else "stopped; nothing was kept")
+        elif answer == "detach":
+            self.exit(self._goes_on())
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette offers what the registry has."""
+        from fa4top.ui.actions import ACTIONS
+
+        yield from super().get_system_commands(screen)
+        for action in ACTIONS:
+            if action.id not in ("palette", "suspend", "screenshot", "quit", "help"):
+                yield SystemCommand(action.label, action.description, self._runner(action.action))
+
+    def _runner(self, action: str) -> Any:
+        async def run() -> None:
+            await self.run_action(action)
+
+        return run
+
+
+def _leave_soon() -> None:
+    time.sleep(HANGUP_GRACE_S)
+    os._exit(0)

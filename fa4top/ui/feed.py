@@ -1,0 +1,203 @@
+"""The thread between a log and the screens: reads, folds, posts snapshots. Never waits for the screens."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from fa4top.analysis.fold import Fold
+from fa4top.engine.start import Control, EngineError, connect
+from fa4top.records import Envelope
+from fa4top.session.following import Follower, Player
+from fa4top.session.reading import LogError
+from fa4top.ui.messages import FeedFailed, SnapshotReady
+
+
+class Source(Protocol):
+    """Where records come from: a live log or a recording."""
+
+    def poll(self) -> list[Envelope]:
+        """New records; [] when there are none now."""
+        ...
+
+    def status(self) -> tuple[str, str, str]:
+        """(replay position, why nothing is written, how it ended); '' where that does not apply."""
+        ...
+
+    def fresh_start(self) -> list[Envelope] | None:
+        """After a jump: what the fold must start over with."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+class LiveSource:
+    """A running engine: its log, and its control socket for commands and for being counted as a viewer."""
+
+    def __init__(self, session_id: str, log: Path, process: subprocess.Popen[bytes] | None) -> None:
+        self._session_id = session_id
+        self._process = process
+        self._follower = Follower(log)
+        self._control: Control | None = None
+        self._blocked = ""
+        self._ended = ""
+        self._lock = threading.Lock()
+
+    def _connect(self) -> None:
+        if self._control is None and not self._ended:
+            try:
+                self._control = connect(self._session_id, self._process)
+            except EngineError as error:
+                self._ended = str(error)
+
+    def poll(self) -> list[Envelope]:
+        """New records of the log."""
+        with self._lock:
+            self._connect()
+            records = self._follower.poll()
+            if self._control is not None:
+                for event in self._control.events():
+                    self._blocked = event.get("text", "") if event.get("event") == "blocked" else self._blocked
+            for record in records:
+                if record.kind in ("trace", "clean"):
+                    self._blocked = ""
+                if record.kind == "engine" and getattr(record.body, "state", "") == "stopped":
+                    self._ended = f"the engine has stopped ({getattr(record.body, 'text', '')})"
+            return records
+
+    def ask(self, command: dict[str, object]) -> dict[str, object]:
+        """Send a command; {'ok': False} when the engine is gone."""
+        with self._lock:
+            if self._control is None:
+                return {"ok": False, "error": self._ended or "the engine is not there yet"}
+            try:
+                return self._control.ask(command)
+            except (OSError, ValueError):
+                self._control = None
+                self._ended = self._ended or "the engine is gone"
+                return {"ok": False, "error": self._ended}
+
+    def status(self) -> tuple[str, str, str]:
+        """Blocked and ended, as far as known."""
+        return "", self._blocked, self._ended
+
+    def fresh_start(self) -> list[Envelope] | None:
+        """A live log never jumps."""
+        return None
+
+    def close(self) -> None:
+        """Leave the engine alone."""
+        if self._control is not None:
+            self._control.close()
+        self._follower.close()
+
+
+class ReplaySource:
+    """A recording with a clock."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._lock = threading.Lock()
+        self._fresh: list[Envelope] | None = None
+
+    def poll(self) -> list[Envelope]:
+        """Records whose moment has come."""
+        with self._lock:
+            return self._player.poll()
+
+    def pause(self) -> bool:
+        """Hold or go on; True when held now."""
+        with self._lock:
+            self._player.set_paused(not self._player.paused)
+            return self._player.paused
+
+    def jump(self, seconds: float) -> None:
+        """Relative jump."""
+        with self._lock:
+            self._fresh = self._player.seek(self._player.position_s + seconds)
+
+    def change_speed(self, factor: float) -> None:
+        """Faster or slower, from 1/8 to 64 times."""
+        with self._lock:
+            self._player.set_speed(max(0.125, min(64.0, self._player.speed * factor)))
+
+    def status(self) -> tuple[str, str, str]:
+        """Position and speed."""
+        position, whole = self._player.position_s, self._player.duration_s
+        ended = "the recording has ended" if self._player.finished else ""
+        return f"{_clock(position)}/{_clock(whole)} x{self._player.speed:g}", "", ended
+
+    def fresh_start(self) -> list[Envelope] | None:
+        """What a jump left to fold; once."""
+        with self._lock:
+            fresh, self._fresh = self._fresh, None
+            return fresh
+
+    def close(self) -> None:
+        """Close the file."""
+        self._player.close()
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60:02}:{int(seconds) % 60:02}"
+
+
+class Feed(threading.Thread):
+    """Polls a source often and posts at most ``hz`` snapshots a second, and none while the last one is untaken: a slow
+    terminal costs frames, never memory."""
+
+    def __init__(self, source: Source, post: Callable[[SnapshotReady | FeedFailed], object], hz: float) -> None:
+        super().__init__(name="fa4top-feed", daemon=True)
+        self._source = source
+        self._post = post
+        self.hz = hz
+        self._ending = threading.Event()
+        self._wake = threading.Event()
+        self.taken = threading.Event()
+        self.taken.set()
+
+    def run(self) -> None:
+        """Until stopped."""
+        fold = Fold()
+        status: tuple[str, str, str] | None = None
+        dirty = True
+        while not self._ending.is_set():
+            try:
+                if (fresh := self._source.fresh_start()) is not None:
+                    fold = Fold()
+                    for record in fresh:
+                        fold.feed(record)
+                    dirty = True
+                while records := self._source.poll():
+                    for record in records:
+                        fold.feed(record)
+                    dirty = True
+                    if len(records) < 1024:
+                        break
+            except (LogError, OSError) as error:
+                self._post(FeedFailed(str(error)))
+                return
+            now = self._source.status()
+            if (dirty or now != status) and self.taken.is_set():
+                self.taken.clear()
+                self._post(SnapshotReady(fold.snapshot(), *now))
+                dirty, status = False, now
+            self._wake.wait(1.0 / self.hz)
+            self._wake.clear()
+
+    def nudge(self) -> None:
+        """Look again soon."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End the thread and close the source."""
+        self._ending.set()
+        self._wake.set()
+        if self.is_alive():
+            self.join(2.0)
+        self._source.close()

@@ -1,0 +1,59 @@
+"""Top line: what runs, on what, and whether it is real."""
+
+from __future__ import annotations
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.targets.base import format_shape
+from fa4top.ui.glyphs import Row, length
+from fa4top.ui.view import View
+from fa4top.ui.widgets.lines import Lines
+
+
+def clock(seconds: float) -> str:
+    """Elapsed time as hh:mm:ss."""
+    whole = max(0, int(seconds))
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
+
+
+class Title(Lines):
+    """Target, dtype, shape, device; then SIMULATED or REPLAY in reverse video, or the recording mark; then the time."""
+
+    HELP = "What runs and on what. SIMULATED: no real device. REPLAY: a recorded session. ● rec: kept on disk."
+
+    def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
+        """One row."""
+        plan = snapshot.plan
+        right: Row = []
+        if snapshot.simulated:
+            right += [(" SIMULATED ", "inverse"), (" ", "text")]
+        if view.replay:
+            position = view.replay if width >= 100 else view.replay.partition("/")[0]
+            right += [(f" REPLAY {position} ", "inverse"), (" ", "text")]
+        elif view.recording:
+            right += [("* rec" if view.ascii_only else "● rec", "bad"), ("  ", "text")]
+        if view.paused:
+            right += [(" PAUSED ", "inverse"), (" ", "text")]
+        if not view.replay:
+            right.append((clock(snapshot.time_s - snapshot.began_s) + " ", "dim"))
+        left: Row = [(" fa4top  ", "strong")]
+        if plan is not None:
+            dot = f" {self.g.dot} "
+            parts = [plan.target]
+            if not plan.simulated:
+                parts.append(plan.shape.dtype)
+            if "pv_mode" in plan.knobs:
+                parts.append(f"{plan.knobs['pv_mode']} PV")
+            parts.append(format_shape(plan.shape).replace(",", " ") + (" causal" if plan.shape.causal else ""))
+            parts.append(plan.device.replace("simulated ", "").replace("NVIDIA ", ""))
+            left.append((dot.join(parts), "text"))
+            shown = {k: v for k, v in plan.knobs.items() if k not in ("chip", "pv_mode") and v not in ("auto", "0")}
+            knobs = " ".join(f"{name}={value}" for name, value in shown.items())
+            if knobs and length(left) + len(knobs) + 3 + length(right) < width:
+                left.append((dot + knobs, "dim"))
+            if plan.unsafe:
+                left.append(("  UNSAFE", "bad"))
+        room = width - length(right)
+        if length(left) > room:
+            left = [(left[0][0], left[0][1]), ((left[1][0])[: max(0, room - 9)], "text")]
+        gap = max(0, room - length(left))
+        return [[*left, (" " * gap, "text"), *right]]

@@ -1,0 +1,38 @@
+"""Bottom line: the answer, with its label."""
+
+from __future__ import annotations
+
+import textwrap
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.ui.glyphs import Row
+from fa4top.ui.view import View
+from fa4top.ui.widgets.lines import Lines
+
+
+class VerdictLine(Lines):
+    """What limits the kernel now, or what stands in the way of knowing. SIMULATED and REPLAY are repeated here."""
+
+    HELP = "The answer in a sentence, by rules on the numbers above; it names the evidence."
+
+    def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
+        """Up to ``height`` rows of wrapped text."""
+        text, style = snapshot.verdict, "strong"
+        if view.blocked:
+            text, style = view.blocked, "bad"
+        elif view.ended:
+            text, style = f"{view.ended}. Last known: {snapshot.verdict}", "warn"
+        elif "FAILED" in text or text.startswith("no numbers"):
+            style = "bad"
+        labels = [label for label, on in (("SIMULATED", snapshot.simulated), ("REPLAY", bool(view.replay))) if on]
+        prefix: Row = [(f" {self.g.arrow} ", "good")]
+        used = 3
+        for label in labels:
+            prefix += [(f"{label}", "inverse"), (" ", "text")]
+            used += len(label) + 1
+        lines = textwrap.wrap(text, max(10, width - used - 1), max_lines=height, placeholder=" ...")
+        rows: list[Row] = []
+        for number, line in enumerate(lines):
+            head: Row = prefix if number == 0 else [(" " * used, "text")]
+            rows.append([*head, (line, style)])
+        return rows
