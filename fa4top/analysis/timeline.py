@@ -50,10 +50,13 @@ def timeline(traces: list[RoleTrace], family: str, steps_of_tile: int) -> Timeli
         return None
     begins = step_begins(base, family)
     gaps, inside = step_gaps(begins, base.marks(event_id("tile")))
-    if len(gaps) < STEPS_SHOWN or not inside.any():
+    if len(gaps) < STEPS_SHOWN:
         return None
-    middle = max(0, min(len(gaps) // 2, len(gaps) - STEPS_SHOWN))
-    low, high = int(begins[middle]), int(begins[middle + STEPS_SHOWN])
+    starts = np.flatnonzero(np.lib.stride_tricks.sliding_window_view(inside, STEPS_SHOWN).all(axis=1))
+    if not len(starts):
+        return None
+    start = int(starts[np.argmin(np.abs(starts - len(gaps) // 2))])
+    low, high = int(begins[start]), int(begins[start + STEPS_SHOWN])
     if not 0 < high - low < 1 << 30:
         return None
     rows = []
@@ -77,5 +80,6 @@ def timeline(traces: list[RoleTrace], family: str, steps_of_tile: int) -> Timeli
                 ],
             )
         )
-    first = middle % max(1, steps_of_tile)
+    borders = np.flatnonzero(~inside[:start])
+    first = start - (int(borders[-1]) + 1 if len(borders) else 0)
     return Timeline(first, first + STEPS_SHOWN - 1, steps_of_tile, high - low, rows)

@@ -27,6 +27,13 @@ class _Line(msgspec.Struct):
     body: msgspec.Raw
 
 
+class _Version(msgspec.Struct):
+    schema_major: int
+    schema_minor: int = 0
+    fa4top_version: str = "?"
+
+
+_VERSION = msgspec.json.Decoder(_Version)
 _DECODER = msgspec.json.Decoder(_Line)
 _BODIES = {kind: msgspec.json.Decoder(body) for kind, body in KINDS.items()}
 
@@ -69,18 +76,22 @@ def decode_line(line: bytes, skipped: Skipped) -> Envelope | None:
         skipped.unknown += 1
         return None
     try:
+        if outer.kind == Header.kind:
+            _check_version(_VERSION.decode(outer.body), skipped)
         body = decoder.decode(outer.body)
     except msgspec.MsgspecError:
         skipped.broken += 1
         return None
-    if isinstance(body, Header):
-        if body.schema_major > SCHEMA_MAJOR:
-            raise LogError(
-                f"this log has schema {body.schema_major}.{body.schema_minor}, written by fa4top "
-                f"{body.fa4top_version}; this fa4top reads up to {SCHEMA_MAJOR}.x: upgrade fa4top"
-            )
-        skipped.newer_minor |= (body.schema_major, body.schema_minor) > (SCHEMA_MAJOR, SCHEMA_MINOR)
     return Envelope(outer.kind, outer.seq, outer.wall_ns, outer.mono_ns, outer.source, body)
+
+
+def _check_version(version: _Version, skipped: Skipped) -> None:
+    if version.schema_major > SCHEMA_MAJOR:
+        raise LogError(
+            f"this log has schema {version.schema_major}.{version.schema_minor}, written by fa4top "
+            f"{version.fa4top_version}; this fa4top reads up to {SCHEMA_MAJOR}.x: upgrade fa4top"
+        )
+    skipped.newer_minor |= (version.schema_major, version.schema_minor) > (SCHEMA_MAJOR, SCHEMA_MINOR)
 
 
 def open_log(path: Path) -> IO[bytes]:

@@ -96,7 +96,8 @@ def _finish(state: Int32, place: Place, *, loc: Any = None, ip: Any = None) -> N
     capacity = place.layout.capacity
     text = (
         "{ .reg .pred p; .reg .b32 u,w,d,s; .reg .b64 t,k,h;\n"
-        f"setp.ge.u32 p, $0, {1 << GENERATION_SHIFT:#x}; and.b32 u, $0, {SLOT_MASK:#x}; min.u32 w, u, {capacity}; sub.u32 d, u, w;\n"
+        f"setp.ge.u32 p, $0, {1 << GENERATION_SHIFT:#x}; and.b32 u, $0, {SLOT_MASK:#x};\n"
+        f"min.u32 w, u, {capacity}; sub.u32 d, u, w;\n"
         f"bfe.u32 u, $0, {SLOT_BITS}, {GENERATION_SHIFT - SLOT_BITS};\n"
         f"mul.wide.u32 h, u, {HEADER_BYTES}; add.u64 h, h, {place.buffer:#x};\n"
         "mov.u64 t,%globaltimer; mov.u64 k,%clock64;\n"

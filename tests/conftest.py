@@ -1,0 +1,99 @@
+"""Every test has its own sessions, sockets and config; nothing of the person's is touched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fa4top.engine.order import Order
+from fa4top.records import Envelope
+from fa4top.session.paths import live_sessions, new_session_id
+from fa4top.targets.sim.description import DESCRIPTION as SIM
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A short folder (socket paths are limited) for everything that fa4top keeps."""
+    folder = Path(tempfile.mkdtemp(prefix="f4t"))
+    (folder / "run").mkdir(mode=0o700)
+    for name, value in {
+        "XDG_RUNTIME_DIR": folder / "run",
+        "FA4TOP_SESSIONS": folder / "sessions",
+        "FA4TOP_CONFIG": folder / "config.toml",
+        "HOME": folder,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    for name in ("NO_COLOR", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES", "FA4TOP_TARGET", "TEXTUAL_COLOR_SYSTEM"):
+        monkeypatch.delenv(name, raising=False)
+    yield folder
+    for session in live_sessions():
+        os.kill(session.pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def sim_order(home: Path) -> Callable[..., Order]:
+    """Makes orders for the simulated device; knobs and order fields as keywords."""
+
+    def make(knobs: dict[str, str] | None = None, **changes: object) -> Order:
+        setting, problems = SIM.setting(knobs or {})
+        assert not problems
+        session_id = new_session_id()
+        fields: dict[str, object] = {
+            "session_id": session_id,
+            "folder": str(home / "sessions" / session_id),
+            "record": True,
+            "target": "sim",
+            "why_target": "test",
+            "shape": SIM.default_shape,
+            "knobs": setting,
+            "seed": 0,
+            "python": sys.executable,
+            "gpu_uuid": "SIM-gb300",
+            "gpu_name": "simulated GB300",
+            "arch": "sm_103a",
+            "simulated": True,
+            "argv": ["fa4top"],
+            "rounds_per_s": 40.0,
+            "idle_limit_s": 30.0,
+        }
+        return Order(**{**fields, **changes})  # type: ignore[arg-type]
+
+    return make
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+    """Poll until true; the limit only says when a test has failed, it is never slept through."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
+def run_cli(*arguments: str, limit_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """fa4top as a person's shell would start it, without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "fa4top", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def of_kind(records: list[Envelope], kind: str) -> list[Envelope]:
+    """The records of one kind."""
+    return [record for record in records if record.kind == kind]

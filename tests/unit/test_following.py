@@ -1,0 +1,87 @@
+"""Following a growing log, and playing a finished one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Body, Envelope, Header, Notice, to_line
+from fa4top.session import following
+from fa4top.session.following import Follower, Player
+
+SECOND = 1_000_000_000
+
+
+def line(number: int, at_s: float, body: Body | None = None) -> bytes:
+    body = body or Notice("info", str(number))
+    return to_line(Envelope(body.kind, number, 0, int((100 + at_s) * SECOND), "engine", body))
+
+
+def write_log(path: Path, seconds: int = 10) -> Path:
+    header = Header("id", SCHEMA_MAJOR, SCHEMA_MINOR, "1", [], "3", "x", False)
+    path.write_bytes(line(0, 0, header) + b"".join(line(n + 1, n / 2) for n in range(2 * seconds + 1)))
+    return path
+
+
+def test_a_follower_waits_for_the_file_and_for_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    follower = Follower(path)
+    assert follower.poll() == []
+    whole = line(1, 0)
+    with path.open("ab") as file:
+        file.write(whole[:20])
+        file.flush()
+        assert follower.poll() == []
+        file.write(whole[20:] + line(2, 0)[:10])
+        file.flush()
+        assert [r.seq for r in follower.poll()] == [1]
+        file.write(line(2, 0)[10:])
+        file.flush()
+        assert [r.seq for r in follower.poll()] == [2]
+    assert follower.skipped.sentence() is None
+
+
+class Clock:
+    """A monotonic clock that tests move."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        monkeypatch.setattr(following.time, "monotonic_ns", lambda: self.now)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += int(seconds * SECOND)
+
+
+def test_a_player_keeps_the_recordings_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    player = Player(write_log(tmp_path / "log.jsonl"))
+    assert player.duration_s == 10
+    assert [r.seq for r in player.poll()] == [0, 1]
+    clock.sleep(1.0)
+    assert [r.seq for r in player.poll()] == [2, 3]
+    player.set_speed(4.0)
+    clock.sleep(1.0)
+    assert [r.seq for r in player.poll()] == list(range(4, 12))
+    player.set_paused(True)
+    clock.sleep(50)
+    assert player.poll() == [] and player.position_s == pytest.approx(5.0)
+    player.set_paused(False)
+    clock.sleep(5)
+    assert [r.seq for r in player.poll()][-1] == 21 and player.finished
+
+
+def test_seeking_returns_the_scene_and_the_last_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    player = Player(write_log(tmp_path / "log.jsonl"))
+    records = player.seek(6.0, history_s=1.0)
+    assert [r.seq for r in records] == [0, 11, 12, 13]
+    clock.sleep(0.5)
+    assert [r.seq for r in player.poll()] == [14]
+    assert [r.seq for r in player.seek(-3.0)] == [0, 1]
+    assert [r.seq for r in player.seek(1e9, history_s=0.4)] == [0, 21]
+
+
+def test_a_session_folder_plays_too(tmp_path: Path) -> None:
+    write_log(tmp_path / "log.jsonl")
+    assert Player(tmp_path).duration_s == 10
