@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from fa4top.engine.order import Order
 from fa4top.records import Envelope
-from fa4top.session.paths import live_sessions, new_session_id
+from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_id
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,8 +38,9 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("NO_COLOR", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES", "FA4TOP_TARGET", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
     yield folder
-    for session in live_sessions():
-        os.kill(session.pid, signal.SIGKILL)
+    with contextlib.suppress(RuntimeFolderError):
+        for session in live_sessions():
+            os.kill(session.pid, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -101,7 +101,6 @@ class Fa4topApp(App[str]):
         self.install_screen(self._log_screen, "log")
         self.push_screen("live")
         self._catch_signals()
-        self.app_suspend_signal.subscribe(self, lambda _: self._hold(True))
         self.app_resume_signal.subscribe(self, lambda _: self._hold(False))
         self.call_after_refresh(self._start)
 
@@ -230,6 +229,8 @@ class Fa4topApp(App[str]):
 
     def action_suspend(self) -> None:
         """To the shell and back by fg."""
+        # not by the suspend signal: its subscribers run after the process has stopped
+        self._hold(True)
         self.action_suspend_process()
 
     def action_seek(self, seconds: float) -> None:

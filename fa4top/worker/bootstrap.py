@@ -4,13 +4,21 @@ Only the package ``fa4top`` is added to the interpreter: not the site-packages i
 shadow the interpreter's own.
 """
 
+import contextlib
+import ctypes
 import importlib.util
 import pathlib
+import signal
 import sys
+
+PR_SET_PDEATHSIG = 1
 
 
 def main() -> int:
     """Make the package importable and run the worker."""
+    # a worker that hangs in a kernel never reads the end of its commands: the kernel ends it with the engine
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     package = pathlib.Path(__file__).resolve().parent.parent
     # the script's own folder must not shadow top-level names
     sys.path[:] = [p for p in sys.path if pathlib.Path(p or ".").resolve() != package / "worker"]

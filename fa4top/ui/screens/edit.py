@@ -28,6 +28,7 @@ class EditScreen(ModalScreen[None]):
     """A form; enter sends it, and a refusal is shown where it was typed."""
 
     BINDINGS = [("escape", "dismiss", "close")]
+    AUTO_FOCUS = "#shape"
 
     def __init__(self, plan: Plan, description: Description, send: Callable[[Change], str]) -> None:
         super().__init__()

@@ -42,4 +42,4 @@ class SmMap(Lines):
                     row.append((steps[min(level, len(steps) - 1)], "role-a"))
             body.append(row)
         title = f"SMs {len(seen)} of {count}"
-        return frame(body, width, height, title, self.g, f"{number(low)} to {number(high)} cycles")
+        return frame(body, width, height, title, self.g, "", f"{number(low)} to {number(high)} cycles")
