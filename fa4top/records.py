@@ -87,6 +87,7 @@ class Geometry:
 
     ``steps_longest`` counts KV iterations of one role along the busiest SM, so that
     kernel cycles / steps_longest is the clean period. ``flops`` counts one launch.
+    Every ``cta_stride``-th CTA has all roles (with 2-CTA instructions only the leader has the MMA role).
     """
 
     grid_ctas: int
@@ -97,6 +98,7 @@ class Geometry:
     steps_longest: int
     persistent: bool
     flops: float
+    cta_stride: int = 1
 
 
 @dataclass(frozen=True)

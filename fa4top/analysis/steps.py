@@ -11,7 +11,7 @@ from fa4top.analysis.decode import I64, RoleTrace
 from fa4top.analysis.events import EVENTS, event_id
 from fa4top.records import RoleSample
 
-PERIODS_KEPT = 96
+PERIODS_KEPT = 48
 
 
 @dataclass(frozen=True)

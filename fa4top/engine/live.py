@@ -195,11 +195,11 @@ class LiveProgram:
         assert isinstance(burst, CleanBurst)
         self._launch_us = sorted(burst.times_us)[len(burst.times_us) // 2]
         state = self._workers["traced"].state
-        grid = state.geometry.grid_ctas if state and state.geometry else 1
+        grid, stride = (state.geometry.grid_ctas, state.geometry.cta_stride) if state and state.geometry else (1, 1)
         timeline = began >= self._timeline_due
         if timeline:
             self._timeline_due = began + TIMELINE_PERIOD_S
-        cta = int(self._rounds * GOLDEN * grid) % grid
+        cta = int(self._rounds * GOLDEN * grid) % grid // stride * stride
         sample = await self._workers["traced"].ask(
             {"do": "trace", "cta": cta, "timeline": timeline}, "trace", self._deadline()
         )

@@ -16,11 +16,12 @@ def kernel_geometry(kernel: Any, shape: Shape, sm_count: int) -> Geometry:
     n_block_size, is_persistent). Steps of a causal tile are averaged; the longest SM is then the even share.
     """
     if hasattr(kernel, "m_block_size"):
-        rows = kernel.m_block_size * kernel.q_stage * getattr(kernel, "cta_group_size", 1)
+        cluster = getattr(kernel, "cta_group_size", 1)
+        rows = kernel.m_block_size * kernel.q_stage * cluster
         columns = kernel.n_block_size
         persistent = bool(getattr(kernel, "is_static_persistent", False) or getattr(kernel, "is_persistent", False))
     else:
-        rows, columns, persistent = kernel.tile_m, kernel.tile_n, False
+        cluster, rows, columns, persistent = 1, kernel.tile_m, kernel.tile_n, False
     packed = shape.heads // shape.kv_heads if getattr(kernel, "pack_gqa", False) else 1
     row_tiles = ceil(shape.seqlen_q * packed / rows)
     heads = shape.heads // packed
@@ -31,9 +32,11 @@ def kernel_geometry(kernel: Any, shape: Shape, sm_count: int) -> Geometry:
         steps.append(max(1, ceil(min(keys, shape.seqlen_k) / columns)))
     tiles = shape.batch * heads * row_tiles
     total_steps = shape.batch * heads * sum(steps)
-    longest = ceil(total_steps / min(sm_count, tiles)) if shape.causal else ceil(tiles / sm_count) * steps[0]
+    # a tile takes the two SMs of a cluster with 2-CTA instructions
+    places = sm_count // cluster
+    longest = ceil(total_steps / min(places, tiles)) if shape.causal else ceil(tiles / places) * steps[0]
     return Geometry(
-        grid_ctas=min(tiles, sm_count) if persistent else tiles,
+        grid_ctas=(min(tiles, places) if persistent else tiles) * cluster,
         sm_count=sm_count,
         ctas_per_sm=1,
         tiles=tiles,
@@ -41,4 +44,5 @@ def kernel_geometry(kernel: Any, shape: Shape, sm_count: int) -> Geometry:
         steps_longest=longest,
         persistent=persistent,
         flops=attention_flops(shape),
+        cta_stride=cluster,
     )

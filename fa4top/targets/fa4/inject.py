@@ -353,11 +353,19 @@ def _wrap_sm100(kernel: Any, injection: Injection) -> None:
 
     def kernel_body(original: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-            budget = injection.probes.register_budget
-            now = (self.num_regs_softmax, self.num_regs_correction, self.num_regs_other)
-            if now in budget:
-                self.num_regs_softmax, self.num_regs_correction, self.num_regs_other = budget[now]
-                injection.notes.append(f"traced twin: registers softmax/correction/other {budget[now]}, clean {now}")
+            shift = injection.probes.register_shift
+            whole = self.num_regs_softmax * 2 + self.num_regs_correction + self.num_regs_other
+            if (
+                shift
+                and whole == 512  # two softmax warpgroups share the register file with two others
+                and self.num_regs_softmax <= shift.softmax_at_most
+                and self.num_regs_other - 2 * shift.to_softmax >= shift.least_other
+            ):
+                before = (self.num_regs_softmax, self.num_regs_correction, self.num_regs_other)
+                self.num_regs_softmax += shift.to_softmax
+                self.num_regs_other -= 2 * shift.to_softmax
+                after = (self.num_regs_softmax, self.num_regs_correction, self.num_regs_other)
+                injection.notes.append(f"traced twin: registers softmax/correction/other {after}, clean {before}")
             return original(self, *args, **kwargs)
 
         return wrapped

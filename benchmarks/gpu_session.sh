@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# What is run on a GPU machine, in two parts that each stay under ten minutes; results go to OUT.
+#   benchmarks/gpu_session.sh OUT record    doctor, GPU tests, recorded sessions, a picture of the screen
+#   benchmarks/gpu_session.sh OUT cost      what probes cost, beside NVIDIA's IKET
+set -u
+out=$1 part=$2
+cd "$(dirname "$0")/.."
+export PYTHONUNBUFFERED=1 LANG=C.UTF-8 FA4TOP_SESSIONS=/tmp/fa4top-gpu-sessions FA4TOP_CONFIG=/tmp/fa4top-gpu.toml
+mkdir -p "$out"
+step() { echo "== $* ($(date +%T))"; }
+
+if [ "$part" = record ]; then
+  step doctor; python3 -m fa4top doctor > "$out/doctor.txt" 2>&1
+  step live; python3 -m fa4top live --target fa4 --seconds 10 --json > "$out/live.jsonl" 2> "$out/live.err"
+  step text; python3 -m fa4top replay --text "$out/live.jsonl" > "$out/live.txt" 2>&1; cat "$out/live.txt"
+  step screen
+  tmux -u new-session -d -s gpu -x 120 -y 40 "TERM=xterm-256color python3 -m fa4top --target fa4; sleep 5"
+  for _ in $(seq 60); do sleep 0.5; tmux capture-pane -p -t gpu | grep -q TFLOP && break; done
+  sleep 25; tmux send-keys -t gpu p; sleep 2; tmux capture-pane -p -t gpu > "$out/screen.txt"
+  mv fa4top-*.svg "$out/screen.svg"; tmux send-keys -t gpu q; sleep 1; tmux send-keys -t gpu s; sleep 3
+  tmux capture-pane -p -t gpu | head -3; cat "$out/screen.txt"
+  step record
+  timeout 250 python3 benchmarks/record_plans.py "$out/h200-fa4.jsonl.gz" --target fa4 --seconds 10 --rate 4 \
+    s8192 "s8192 causal" s4096 "s16384" "s8192,hk4 causal" "s8192 fp16" "s8192,d64" 2> "$out/record.err"
+  tail -3 "$out/record.err"
+  step tests; timeout 260 python3 -m pytest tests/gpu -m gpu -s -p no:cacheprovider -o addopts= -x -q > "$out/tests.txt" 2>&1
+  tail -30 "$out/tests.txt"
+else
+  for shape in "s8192" "s8192 --causal" "s4096" "s16384"; do
+    # shellcheck disable=SC2086
+    step "probe cost $shape"; python3 benchmarks/probe_cost.py --rounds 40 --shape $shape coarse period detail 2>> "$out/cost.err"
+  done | tee "$out/cost.txt"
+  step points; python3 benchmarks/probe_cost.py --rounds 60 coarse turn+tile waits+mark+tile waits+tile turn+waits turn+x \
+    2>> "$out/cost.err" | tee "$out/points.txt"
+  step iket stripped; python3 benchmarks/iket_cost.py 2> "$out/iket.err" | tee "$out/iket.txt"
+  step iket recording
+  dir=$(python3 -c 'import cutlass, pathlib; print(pathlib.Path(cutlass.__file__).parent.parent)')
+  (cd /tmp && timeout 120 python3 -c "from iket.cli.main import entrypoint; entrypoint()" profile --postprocess none -- python3 "$OLDPWD/benchmarks/iket_cost.py" --rounds 20) \
+    > "$out/iket-rec.txt" 2>&1 || (cd /tmp && ls "$dir/iket/cli" >> "$out/iket-rec.txt")
+  tail -15 "$out/iket-rec.txt"
+fi
+tar -C "$out" -czf "$out/all.tgz" --exclude all.tgz .
