@@ -73,7 +73,12 @@ class Variants:
         self.functions = {"clean": self.launcher._function}
         self.modules = [
             importlib.import_module("flash_attn.cute.flash_fwd_sm90").FlashAttentionForwardSm90,
-            *(c for _, c in inspect.getmembers(importlib.import_module("flash_attn.cute.tile_scheduler"), inspect.isclass)),
+            *(
+                c
+                for _, c in inspect.getmembers(
+                    importlib.import_module("flash_attn.cute.tile_scheduler"), inspect.isclass
+                )
+            ),
         ]
         self.saved = [(owner, name, value) for owner in self.modules for name, value in vars(owner).items()
                       if callable(value) and not name.startswith("__")]  # fmt: skip

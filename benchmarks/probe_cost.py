@@ -17,10 +17,12 @@ import statistics
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from fa4top.records import Shape  # noqa: E402
 from fa4top.targets.base import format_shape, parse_shape  # noqa: E402
 from fa4top.targets.fa4.description import DESCRIPTION  # noqa: E402
 
@@ -28,13 +30,13 @@ from fa4top.targets.fa4.description import DESCRIPTION  # noqa: E402
 class Worker:
     """One resident worker process, driven synchronously."""
 
-    def __init__(self, name: str, twin: str, probe_set: str, shape: object) -> None:
+    def __init__(self, name: str, twin: str, probe_set: str, shape: Shape) -> None:
         self.name = name
         self._process = subprocess.Popen(
             [sys.executable, str(ROOT / "fa4top/worker/bootstrap.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=open(f"/tmp/fa4top-probe-cost-{name}.log", "w"),
+            stderr=pathlib.Path(f"/tmp/fa4top-probe-cost-{name}.log").open("w"),  # noqa: SIM115 - the child's
             text=True,
         )
         request = {
@@ -43,18 +45,18 @@ class Worker:
             "knobs": {},
             "twin": twin,
             "seed": 0,
-            "device": 0,  # type: ignore[call-overload]
+            "device": 0,
             "gpu_uuid": "",
             "probe_set": probe_set,
         }
         self._write({"worker": name, "plan_id": 1, "request": request})
 
-    def _write(self, message: dict[str, object]) -> None:
+    def _write(self, message: dict[str, Any]) -> None:
         assert self._process.stdin
         self._process.stdin.write(json.dumps(message) + "\n")
         self._process.stdin.flush()
 
-    def wait_for(self, kind: str, state: str = "") -> dict[str, object]:
+    def wait_for(self, kind: str, state: str = "") -> dict[str, Any]:
         """Read records until one of this kind (and state); a fault ends the program."""
         assert self._process.stdout
         for line in self._process.stdout:
@@ -65,7 +67,7 @@ class Worker:
                 return dict(record["body"])
         raise SystemExit(f"{self.name} ended")
 
-    def ask(self, command: dict[str, object], kind: str, state: str = "") -> dict[str, object]:
+    def ask(self, command: dict[str, Any], kind: str, state: str = "") -> dict[str, Any]:
         """Send a command and read its answer."""
         self._write(command)
         return self.wait_for(kind, state)
@@ -94,18 +96,18 @@ def main() -> None:
     recorded: dict[str, list[float]] = {worker.name: [] for worker in workers}
     periods: dict[str, list[float]] = {worker.name: [] for worker in workers}
     clocks: dict[str, list[float]] = {worker.name: [] for worker in workers}
-    last: dict[str, object] = {}
+    last: dict[str, Any] = {}
     for number in range(options.rounds):
         for worker in random.sample(workers, len(workers)):
             burst = worker.ask({"do": "clean", "launches": 3}, "clean")["times_us"]
-            times[worker.name] += burst  # type: ignore[operator]
+            times[worker.name] += burst
             if worker is not workers[0]:
-                cta = number * 79 % geometry["grid_ctas"]  # type: ignore[index, call-overload]
+                cta = number * 79 % geometry["grid_ctas"]
                 sample = worker.ask({"do": "trace", "cta": cta, "timeline": number == 5}, "trace")
-                recorded[worker.name].append(sample["time_us"])  # type: ignore[arg-type]
-                clocks[worker.name].append(sample["sm_clock_mhz"] or 0.0)  # type: ignore[arg-type]
-                if sample["roles"] and sample["roles"][0]["period_median_cycles"]:  # type: ignore[index]
-                    periods[worker.name].append(sample["roles"][0]["period_median_cycles"])  # type: ignore[index]
+                recorded[worker.name].append(sample["time_us"])
+                clocks[worker.name].append(sample["sm_clock_mhz"] or 0.0)
+                if sample["roles"] and sample["roles"][0]["period_median_cycles"]:
+                    periods[worker.name].append(sample["roles"][0]["period_median_cycles"])
                 if number == 5:
                     last[worker.name] = sample
     base = statistics.median(times["clean"])

@@ -64,29 +64,27 @@ def main() -> int:
     control = connect(order.session_id, process)
     log = pathlib.Path(order.folder) / LOG_NAME
     follower = Follower(log)
-    plan_id = 0
 
-    def until_numbers(wanted: int) -> int:
-        """Plan id of the first number of a plan after ``wanted``."""
+    def until_numbers(plan_id: int) -> None:
+        """Wait for the first number of a plan."""
         end = time.monotonic() + LIMIT_S
         while time.monotonic() < end:
             for record in follower.poll():
                 if isinstance(record.body, (Fault, Notice)):
                     print(record.body, file=sys.stderr)
-                if isinstance(record.body, TraceSample) and record.body.plan_id > wanted:
-                    return record.body.plan_id
+                if isinstance(record.body, TraceSample) and record.body.plan_id == plan_id:
+                    return
             if process.poll() is not None:
                 raise SystemExit("the engine ended")
             time.sleep(0.05)
         raise SystemExit("no numbers")
 
-    for number, plan in enumerate(options.plans):
+    for plan in options.plans:
         answer = control.ask(command(plan))
         print(plan, answer, file=sys.stderr)
-        if not answer["ok"]:
-            continue
-        plan_id = until_numbers(plan_id if number == 0 else plan_id)
-        time.sleep(options.seconds)
+        if answer["ok"]:
+            until_numbers(int(str(answer["plan_id"])))
+            time.sleep(options.seconds)
     control.ask({"do": "stop"})
     process.wait(30)
     packed = gzip.compress(log.read_bytes(), 9, mtime=0)

@@ -54,6 +54,7 @@ class LiveProgram:
         self.paused = False
         self._replan: Order | None = None
         self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def _say(self, level: str, text: str) -> None:
         self._log.append(Notice(level, text))
@@ -67,21 +68,35 @@ class LiveProgram:
         self._on_state("paused" if paused else "running", "")
         self._wake.set()
 
-    def change(self, order: Order) -> None:
-        """Go on with another shape or setting, in fresh workers."""
+    def change(self, order: Order) -> int:
+        """Go on with another shape or setting, in fresh workers. Returns the plan's number."""
         self._replan = order
-        self._wake.set()
+        self._changed.set()
+        return self._plan_id + 1
 
     async def run(self) -> None:
         """Until cancelled, or until workers keep dying (Stopped)."""
         await self._take_gpu()
         try:
             while True:
-                self._replan = None
-                await self._run_plan()
-                self.order = self._replan or self.order
+                await self._until_replanned()
         finally:
             await self.close()
+
+    async def _until_replanned(self) -> None:
+        """Run the present plan; a change of plan cuts it short, also in the middle of a compile."""
+        plan = asyncio.create_task(self._run_plan())
+        change = asyncio.create_task(self._changed.wait())
+        try:
+            await asyncio.wait({plan, change}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (plan, change):
+                task.cancel()
+            results = await asyncio.gather(plan, change, return_exceptions=True)
+        if isinstance(results[0], Exception):
+            raise results[0]
+        self._changed.clear()
+        self.order, self._replan = self._replan or self.order, None
 
     async def close(self) -> None:
         """Stop the workers and let go of the GPU."""
@@ -131,7 +146,7 @@ class LiveProgram:
             )
         )
         await self._stop_workers()
-        while self._replan is None:
+        while True:
             try:
                 await self._ready("clean", "traced")
                 await self._round()
@@ -254,7 +269,8 @@ class LiveProgram:
 
     async def _stop_workers(self) -> None:
         workers, self._workers = list(self._workers.values()), {}
-        await asyncio.gather(*(worker.stop() for worker in workers))
+        # one that compiles does not hear: it holds nothing, so it need not be asked for long
+        await asyncio.gather(*(w.stop(2.0 if w.state and w.state.state == "ready" else 0.1) for w in workers))
 
 
 def replanned(order: Order, changes: dict[str, object]) -> Order:

@@ -91,8 +91,8 @@ class Engine:
             problems.append(message + "; start with --unsafe to run it all the same")
         if problems:
             return {"ok": False, "error": "; ".join(problems)}
-        self._program.change(replanned(order, {"shape": shape, "knobs": knobs}))
-        return {"ok": True}
+        plan_id = self._program.change(replanned(order, {"shape": shape, "knobs": knobs}))
+        return {"ok": True, "plan_id": plan_id}
 
     def _end(self, why: str) -> None:
         self._why = self._why or why

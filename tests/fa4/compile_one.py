@@ -1,6 +1,6 @@
 """Compile one kernel without a GPU and print what was made, as JSON: run in a process of its own.
 
-    compile_one.py ARCH SET CAUSAL SHAPE DTYPE
+compile_one.py ARCH SET CAUSAL SHAPE DTYPE
 """
 
 from __future__ import annotations
@@ -154,17 +154,21 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -
     ).stdout
     resources = re.search(r"REG:(\d+) STACK:(\d+)", usage)
     assert resources
-    print(json.dumps({
-        "counts": injection.probe_counts() if injection else {},
-        "notes": injection.notes if injection else [],
-        "ptx": next(dump.glob("*.ptx")).read_text().replace("\0", ""),
-        "registers": int(resources.group(1)),
-        "stack": int(resources.group(2)),
-        "clocks": len(re.findall(r"SR_CLOCK", sass)),
-        "local_accesses": len(re.findall(r"\b(?:LDL|STL)\b", sass)),
-        "local_in_loops": local_in_loops(sass),
-        "geometry": asdict(kernel_geometry(kernels.kernel, shape, SMS)),
-    }))
+    print(
+        json.dumps(
+            {
+                "counts": injection.probe_counts() if injection else {},
+                "notes": injection.notes if injection else [],
+                "ptx": next(dump.glob("*.ptx")).read_text().replace("\0", ""),
+                "registers": int(resources.group(1)),
+                "stack": int(resources.group(2)),
+                "clocks": len(re.findall(r"SR_CLOCK", sass)),
+                "local_accesses": len(re.findall(r"\b(?:LDL|STL)\b", sass)),
+                "local_in_loops": local_in_loops(sass),
+                "geometry": asdict(kernel_geometry(kernels.kernel, shape, SMS)),
+            }
+        )
+    )
     shutil.rmtree(dump)
 
 

@@ -24,7 +24,9 @@ COMPILE = Path(__file__).parent / "compile_one.py"
 
 
 @cache
-def compiled(arch: str, probe_set: str, causal: bool = False, shape: str = "", dtype: str = "bf16") -> dict[str, object]:
+def compiled(
+    arch: str, probe_set: str, causal: bool = False, shape: str = "", dtype: str = "bf16"
+) -> dict[str, object]:
     """One compile in a fresh process: PTX, SASS, resources, probe counts."""
     done = subprocess.run(
         [sys.executable, str(COMPILE), arch, probe_set, "1" if causal else "0", shape, dtype],
@@ -128,4 +130,6 @@ def test_a_package_that_looks_different_is_refused_with_what_is_missing() -> Non
         "inject.install(probes.SM90, probes.SM90.sets[0], 4096, 4096)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and "missing: method FlashAttentionForwardSm90.warp_scheduler_barrier_sync" in done.stderr
+    assert (
+        done.returncode != 0 and "missing: method FlashAttentionForwardSm90.warp_scheduler_barrier_sync" in done.stderr
+    )

@@ -40,7 +40,7 @@ def order(sim_order: Make) -> Make:
         base = sim_order()
         return replace(
             base, target="fa4", shape=shape, knobs=FA4.setting({})[0], gpu_uuid=gpu.uuid, gpu_name=gpu.name,
-            arch=gpu.arch, simulated=False, python=sys.executable, rounds_per_s=8.0, **changes,
+            arch=gpu.arch, simulated=False, python=sys.executable, **{"rounds_per_s": 8.0, **changes},  # type: ignore[arg-type]
         )  # fmt: skip
 
     return make
@@ -114,7 +114,9 @@ def test_in_flight_events_are_seen_while_the_kernel_runs() -> None:
 def test_a_killed_worker_is_replaced(order: Make) -> None:
     running = Running(order())
     running.until(TraceSample, 2)
-    pid = next(r.body.pid for r in reversed(running.look()) if isinstance(r.body, WorkerState) and r.body.twin == "traced")
+    pid = next(
+        r.body.pid for r in reversed(running.look()) if isinstance(r.body, WorkerState) and r.body.twin == "traced"
+    )
     os.kill(pid, signal.SIGKILL)
     fault = running.until(Fault)[0]
     assert isinstance(fault, Fault) and fault.reason == "killed"

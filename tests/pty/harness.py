@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -115,8 +116,7 @@ class Terminal:
         return wrong
 
     def close(self) -> None:
-        for kill in (lambda: os.killpg(self.pid, signal.SIGKILL), lambda: os.close(self.fd)):
-            try:
-                kill()
-            except OSError:
-                pass
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            os.close(self.fd)

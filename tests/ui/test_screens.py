@@ -62,9 +62,14 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     last = records[-1]
     with (folder / LOG_NAME).open("ab") as file:
         for number, body in enumerate(
-            (Fault("w", 1, "hang", "no answer for 2.0 s", "run with --inflight", ["last words"]), Notice("warning", "hot"))
+            (
+                Fault("w", 1, "hang", "no answer for 2.0 s", "run with --inflight", ["last words"]),
+                Notice("warning", "hot"),
+            )
         ):
-            file.write(to_line(type(last)(body.kind, last.seq + number + 1, last.wall_ns, last.mono_ns, "engine", body)))
+            file.write(
+                to_line(type(last)(body.kind, last.seq + number + 1, last.wall_ns, last.mono_ns, "engine", body))
+            )
     yield folder
 
 
@@ -93,7 +98,7 @@ async def until(pilot: Pilot[str], condition: Callable[[], bool], limit_s: float
 
 def screen_text(app: Fa4topApp) -> str:
     """The screen as characters, like tmux capture-pane."""
-    width, height = app.size
+    _width, height = app.size
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)

@@ -31,7 +31,9 @@ WIDE_LAYOUT = BufferLayout(("mma0", "mma1"), 64, 16)
 
 def slots(events: list[tuple[int, int, int]], generation: int = 5) -> npt.NDArray[np.uint32]:
     """(event, kind, clock) to slots."""
-    return np.array([(make_tag(generation, e, k), c & 0xFFFFFFFF) for e, k, c in events], dtype=np.uint32).reshape(-1, 2)
+    return np.array([(make_tag(generation, e, k), c & 0xFFFFFFFF) for e, k, c in events], dtype=np.uint32).reshape(
+        -1, 2
+    )
 
 
 def slow_decode(rows: npt.NDArray[np.uint32], generation: int) -> tuple[list[tuple[int, int, int]], int, int]:
@@ -107,8 +109,14 @@ def test_missing_begins_and_ends_are_counted() -> None:
     assert pairs.unmatched == 3 and pairs.event.tolist() == [6]
 
 
-def write(logs: dict[str, RoleLog], layout: BufferLayout, generation: int = 5, capacity: int | None = None,
-          buffer: npt.NDArray[np.uint8] | None = None, clock_base: int = 0xFFFFFF00) -> npt.NDArray[np.uint8]:
+def write(
+    logs: dict[str, RoleLog],
+    layout: BufferLayout,
+    generation: int = 5,
+    capacity: int | None = None,
+    buffer: npt.NDArray[np.uint8] | None = None,
+    clock_base: int = 0xFFFFFF00,
+) -> npt.NDArray[np.uint8]:
     buffer = np.zeros(layout.total_bytes, dtype=np.uint8) if buffer is None else buffer
     facts = LaunchFacts(generation, 3, 17, clock_base, 64_000, 2000.0)
     write_buffer(buffer, layout, logs, facts, layout.capacity if capacity is None else capacity)
@@ -157,9 +165,9 @@ def test_anchors_give_the_clock_and_survive_short_roles() -> None:
 def test_step_records_become_the_same_events() -> None:
     log = RoleLog(end_cycles=10_000.0)
     for number in range(4):
-        begin = 1000.0 * number
+        start = 1000.0 * number
         packed = (30 | 50 << 16) if number == 2 else 0
-        log.wide(WIDE_STEP, begin, begin + 20, float(packed), False)
+        log.wide(WIDE_STEP, start, start + 20, float(packed), False)
     log.wide(WIDE_TILE, 0.0, 5000.0, 6000.0, True)
     trace = decode_role(write({"mma0": log}, WIDE_LAYOUT), WIDE_LAYOUT, 0, 5)
     assert trace is not None and trace.stream.stale == 0 and trace.stream.recorded == 5

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy
 import pytest
 
-from fa4top.engine import sessionlog
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
@@ -186,7 +185,9 @@ def test_workers_do_not_outlive_a_killed_engine(sim_order: Make, fault: str) -> 
     running.process.wait()
 
     def gone() -> bool:
-        return not any(Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)
+        return not any(
+            Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids
+        )
 
     wait_until(gone)
     with pytest.raises(EngineError, match="no live session"):
@@ -240,7 +241,7 @@ class FullDisk:
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = FullDisk(room=400)
-    monkeypatch.setattr(sessionlog.os, "write", disk)
+    monkeypatch.setattr("fa4top.engine.sessionlog.os.write", disk)
     log = SessionLog(tmp_path / "log.jsonl")
     from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Header
 

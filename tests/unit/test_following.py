@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Body, Envelope, Header, Notice, to_line
-from fa4top.session import following
 from fa4top.session.following import Follower, Player
 
 SECOND = 1_000_000_000
@@ -47,7 +46,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        monkeypatch.setattr(following.time, "monotonic_ns", lambda: self.now)
+        monkeypatch.setattr("fa4top.session.following.time.monotonic_ns", lambda: self.now)
 
     def sleep(self, seconds: float) -> None:
         self.now += int(seconds * SECOND)

@@ -63,7 +63,9 @@ def test_unknown_kinds_and_fields_are_skipped_with_a_notice(tmp_path: Path) -> N
     extra = json.loads(to_line(stamp(Notice("info", "kept"), "engine", 3)))
     extra["body"]["colour"] = "blue"
     path = tmp_path / "log.jsonl"
-    path.write_bytes(header(minor=SCHEMA_MINOR + 1) + json.dumps(odd).encode() + b"\n" + json.dumps(extra).encode() + b"\n")
+    path.write_bytes(
+        header(minor=SCHEMA_MINOR + 1) + json.dumps(odd).encode() + b"\n" + json.dumps(extra).encode() + b"\n"
+    )
     skipped = Skipped()
     records = list(read_log(path, skipped))
     assert [r.kind for r in records] == ["header", "notice"] and skipped.unknown == 1

@@ -127,7 +127,5 @@ def test_the_checkout_and_the_wheel_carry_themes_and_kernels(tmp_path: Path) -> 
         "assert str(r.PACKAGE).startswith(sys.path[0]), r.PACKAGE;"
         "from fa4top.ui.themes import load_themes; print([t.name for t in load_themes()], r.resource_folder('kernels'))"
     )
-    said = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    ).stdout
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert "fa4top-light" in said and "_data/kernels" in said

@@ -104,7 +104,7 @@ def test_droop_under_load_shows_in_the_kernels_own_clock() -> None:
     clock = analyse_capture(capture.buffer, made.layout, made.family, capture.generation).sm_clock_mhz
     assert clock is not None and clock < 0.95 * load_chip("gb300").clock_mhz
     reading = made.telemetry()
-    assert reading.throttle and reading.sm_clock_mhz == pytest.approx(clock, rel=0.03)
+    assert reading is not None and reading.throttle and reading.sm_clock_mhz == pytest.approx(clock, rel=0.03)
 
 
 def test_a_slow_sm_can_be_found() -> None:
@@ -114,7 +114,8 @@ def test_a_slow_sm_can_be_found() -> None:
         capture = made.traced_launch(cta)
         result = analyse_capture(capture.buffer, made.layout, made.family, capture.generation)
         periods[result.sm] = result.roles[1].period_median_cycles
-    assert periods[SLOW_SM] > 1.1 * periods[SLOW_SM - 1]
+    slow, usual = periods[SLOW_SM], periods[SLOW_SM - 1]
+    assert slow is not None and usual is not None and slow > 1.1 * usual
 
 
 def test_dropped_and_stale_events_are_counted() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from fa4top.analysis.events import event_id
 from fa4top.analysis.layout import BEGIN, END, MARK, BufferLayout
-from fa4top.analysis.sample import analyse_capture
+from fa4top.analysis.sample import Analysed, analyse_capture
 from fa4top.analysis.verdict import kernel_account
 from fa4top.records import Geometry
 from fa4top.targets.sim.trace import LaunchFacts, RoleLog, write_buffer
@@ -32,7 +32,7 @@ def softmax_log(steps: int = 10, tiles: int = 2) -> RoleLog:
     return log
 
 
-def analyse(logs: dict[str, RoleLog], clock_base: int = 12345, mhz: float = 2000.0):
+def analyse(logs: dict[str, RoleLog], clock_base: int = 12345, mhz: float = 2000.0) -> Analysed:
     buffer = np.zeros(LAYOUT.total_bytes, dtype=np.uint8)
     write_buffer(buffer, LAYOUT, logs, LaunchFacts(9, 4, 21, clock_base, 640_000, mhz), LAYOUT.capacity)
     return analyse_capture(buffer, LAYOUT, "sm100", 9, timeline=True, steps_of_tile=10)

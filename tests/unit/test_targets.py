@@ -136,7 +136,15 @@ def test_probe_data_is_complete() -> None:
 # reference fork_contract, section 1.1: fp8 d128 consumer splits, and which pairs are unsafe
 @pytest.mark.parametrize(
     ("split", "chunks_tiles"),
-    [("1/8", (1, 1)), ("1/4", (1, 1)), ("3/8", (1, 1)), ("1/2", (2, 2)), ("5/8", (2, 2)), ("3/4", (3, 3)), ("7/8", (3, 3))],
+    [
+        ("1/8", (1, 1)),
+        ("1/4", (1, 1)),
+        ("3/8", (1, 1)),
+        ("1/2", (2, 2)),
+        ("5/8", (2, 2)),
+        ("3/4", (3, 3)),
+        ("7/8", (3, 3)),
+    ],
 )
 def test_split_arithmetic_for_fp8(split: str, chunks_tiles: tuple[int, int]) -> None:
     mode = load_chip("gb300").modes["fp8"]
