@@ -15,6 +15,7 @@ HIGH_PROBE_EFFECT = 0.025
 SLOW_SM = 1.08
 MIN_SMS_SEEN = 24
 HIGH_TAIL = 0.10
+CLOCK_FALLS = 0.95
 HIGH_TILE_ENDS = 0.15
 
 
@@ -92,9 +93,19 @@ def verdict(snapshot: Snapshot) -> str:
         limited = f"{limited}; the last wave idles {account.tail:.0%}"
     elif account is not None and account.tile_ends > HIGH_TILE_ENDS:
         limited = f"{limited}; tile ends take {account.tile_ends:.0%}"
+    if falls := _clock_under_load(snapshot):
+        limited = f"{limited}; {falls}"
     if gpu is not None and gpu.throttle:
         return f"clock held back ({', '.join(gpu.throttle)}); {limited}"
     return limited
+
+
+def _clock_under_load(snapshot: Snapshot) -> str | None:
+    """NVML is read between bursts, when the clock has recovered; the kernel's own anchors know better."""
+    gpu, by_kernel = snapshot.gpu, snapshot.sm_clock_mhz
+    if gpu is None or not gpu.sm_clock_mhz or not by_kernel or by_kernel > CLOCK_FALLS * gpu.sm_clock_mhz:
+        return None
+    return f"SM clock {by_kernel:.0f} MHz inside the kernel, {gpu.sm_clock_mhz:.0f} at rest"
 
 
 def _slow_sm(snapshot: Snapshot) -> str | None:

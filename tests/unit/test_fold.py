@@ -132,6 +132,8 @@ def test_verdicts_say_what_stands_in_the_way() -> None:
     assert "probes cost +11.1%" in dear.verdict
     gpu = GpuSample("G", "n", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, [], [4242])
     assert "another process" in Story().rounds(12, [SOFTMAX]).tell(gpu).fold.snapshot().verdict
+    rested = replace(gpu, foreign_pids=[], sm_clock_mhz=2400.0)
+    assert "2000 MHz inside the kernel" in Story().rounds(12, [SOFTMAX]).tell(rested).fold.snapshot().verdict
     throttled = replace(gpu, foreign_pids=[], throttle=["SW power cap"])
     assert "SW power cap" in Story().rounds(12, [SOFTMAX]).tell(throttled).fold.snapshot().verdict
     assert verdict(Fold().snapshot()) == "waiting for the engine"

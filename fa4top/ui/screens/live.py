@@ -28,6 +28,10 @@ TALL, SHORT = 34, 20
 class LiveScreen(Screen[None]):
     """The answer at the bottom, the graph above, then the cause, then how it looks in time."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._timeline_rows = 0
+
     def compose(self) -> ComposeResult:
         """Panes in the order of the eye from top to bottom."""
         yield Title(id="title")
@@ -55,6 +59,10 @@ class LiveScreen(Screen[None]):
 
     def show(self, snapshot: Snapshot, view: View) -> None:
         """Hand the snapshot to all panes that can be seen, in one repaint."""
+        rows = len(snapshot.timeline.rows) if snapshot.timeline else 0
+        if rows and rows != self._timeline_rows:
+            self._timeline_rows = rows
+            self.query_one(TimelinePane).styles.height = rows + 2
         with self.app.batch_update():
             for pane in self.query(Lines):
                 if pane.display:
