@@ -1,6 +1,6 @@
 """The simulated device beside the published figures it is held against.
 
-    python benchmarks/sim_table.py
+python benchmarks/sim_table.py
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def main() -> None:
     for (chip, mode, split, seqlen), published in PUBLISHED.items():
         simulated = tflops(chip, mode, split, seqlen)
         print(f"{chip:6} {mode:6} {seqlen:6} {published:10} {simulated:10.0f} {simulated / published:7.3f}")
-    for mode, published in (("fp8", "+24% (1909 to 2366, 2026-06)"), ("nvfp4", "none (1/2, 3/4, 7/8 near 1595)")):
+    for mode, words in (("fp8", "+24% (1909 to 2366, 2026-06)"), ("nvfp4", "none (1/2, 3/4, 7/8 near 1595)")):
         gain = tflops("gb300", mode, "3/4", 32768) / tflops("gb300", mode, "1/2", 32768) - 1
-        print(f"gb300 {mode}: split 1/2 to 3/4: published {published}, simulated {gain:+.1%}")
+        print(f"gb300 {mode}: split 1/2 to 3/4: published {words}, simulated {gain:+.1%}")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ def paint_seconds(marks: tuple[bytes, ...], limit_s: float = 30.0) -> list[float
             [sys.executable, "-m", "fa4top", "--target", "sim", "--no-record", "--idle-limit", "0.05"],
             {**os.environ, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLUMNS": "80", "LINES": "24"},
         )
-    seen, data = [], b""
+    seen: list[float] = []
+    data = b""
     while len(seen) < len(marks) and time.perf_counter() - start < limit_s:
         if select.select([fd], [], [], 0.5)[0]:
             data += os.read(fd, 65536)

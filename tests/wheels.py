@@ -22,9 +22,9 @@ PYTHON = "3.12"
 
 def requirements(extra: str) -> list[str]:
     """Direct requirements of the project, or of one extra, from the wheel's own metadata."""
-    import tomllib
+    import tomlkit
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomlkit.parse((ROOT / "pyproject.toml").read_text()).unwrap()["project"]
     found: list[str] = project["optional-dependencies"][extra] if extra else project["dependencies"]
     return found
 
@@ -33,7 +33,9 @@ def resolve(extra: str, architecture: str) -> tuple[bool, str]:
     """Does it resolve to wheels alone? And what: a count, or pip's last words."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        platforms = [f"manylinux_{v}_{architecture}" if v != "2014" else f"manylinux2014_{architecture}" for v in MANYLINUX]
+        platforms = [
+            f"manylinux_{v}_{architecture}" if v != "2014" else f"manylinux2014_{architecture}" for v in MANYLINUX
+        ]
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet", "--pre",
                    "--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp", "--target", folder,
                    "--report", str(report)]  # fmt: skip

@@ -15,7 +15,7 @@ from fa4top.cli.choose import config_or_fail, fail, make_order
 from fa4top.cli.compact import render
 from fa4top.cli.options import run_options
 from fa4top.engine.order import Order
-from fa4top.engine.start import EngineError, connect, start_engine
+from fa4top.engine.start import Control, EngineError, connect, start_engine
 from fa4top.records import Envelope, to_line
 from fa4top.session.following import Follower
 from fa4top.session.paths import LOG_NAME
@@ -46,6 +46,7 @@ def run_live(order: Order, seconds: float, as_json: bool) -> int:
     follower = Follower(Path(order.folder) / LOG_NAME)
     fold = Fold()
     progress = _Progress()
+    said: set[str] = set()
     end: float | None = None
     limit = time.monotonic() + START_LIMIT_S
     stopping = False
@@ -61,6 +62,7 @@ def run_live(order: Order, seconds: float, as_json: bool) -> int:
                     end = time.monotonic() + seconds
             if as_json and records:
                 sys.stdout.buffer.flush()
+            _say_blocked(control, said)
             now = time.monotonic()
             if process.poll() is not None and not records:
                 break
@@ -72,11 +74,13 @@ def run_live(order: Order, seconds: float, as_json: bool) -> int:
     except KeyboardInterrupt:
         control.ask({"do": "stop"})
         process.wait(10)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        process.wait(10)
+    except BrokenPipeError:
+        control.ask({"do": "stop"})  # whoever read our output has left
+        raise
+    except OSError:
+        process.wait(10)  # the engine went first
     finally:
+        _say_blocked(control, said)
         control.close()
     code = process.returncode if process.returncode is not None else process.wait(10)
     snapshot = fold.snapshot()
@@ -91,6 +95,16 @@ def run_live(order: Order, seconds: float, as_json: bool) -> int:
     if order.record:
         click.echo(f"recorded: fa4top replay {order.folder}", err=True)
     return exits.OK if snapshot.roles else exits.FAULT
+
+
+def _say_blocked(control: Control, said: set[str]) -> None:
+    """What the engine can not write into the log, because the log can not be written."""
+    for event in control.events():
+        text = str(event.get("text", ""))
+        # the byte count in it grows; say it once
+        if event.get("event") == "blocked" and text.partition(",")[0] not in said:
+            said.add(text.partition(",")[0])
+            click.echo(f"warning: {text}", err=True)
 
 
 class _Progress:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import platform
 import shutil
 import signal
 import sys
 import time
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -143,12 +145,24 @@ class Engine:
             self._log.append(EngineState("stopped", os.getpid(), self._control.viewers, self._why))
             stopping.cancel()
             entry.unlink(missing_ok=True)
+            self._close_log()
             await asyncio.sleep(0.05)  # let viewers that tail the log see its end before the socket goes
             await self._control.stop()
-            self._log.close()
             if not order.record:
                 shutil.rmtree(self._folder, ignore_errors=True)
         return code
+
+    def _close_log(self) -> None:
+        """A disk that is full to the end: the rest goes to the runtime folder, and viewers are told where."""
+        try:
+            rescued = self._log.close(runtime_folder() / f"{self.order.session_id}.rest.jsonl")
+        except OSError as error:
+            self._control.broadcast({"event": "blocked", "text": f"the end of the log is lost: {error.strerror}"})
+            return
+        if rescued is not None:
+            log = self._folder / LOG_NAME
+            text = f"the disk is full: the end of the log is in {rescued}; append it: cat {rescued} >> {log}"
+            self._control.broadcast({"event": "blocked", "text": text})
 
     def _program_ended(self, program: asyncio.Task[None]) -> int:
         error = program.exception()
@@ -159,16 +173,20 @@ class Engine:
         if error is not None:
             self._why = f"internal error: {type(error).__name__}: {error}"
             self._log.append(Notice("error", self._why))
-            import traceback
-
-            traceback.print_exception(error)
+            with contextlib.suppress(OSError):
+                traceback.print_exception(error)
             return EXIT_FAULT
         return EXIT_OK
 
 
 def main() -> int:
-    """Entry point."""
-    return asyncio.run(Engine(Order.from_json(sys.argv[1])).run())
+    """Entry point; its exit code is one of the documented ones, also when it fails by itself."""
+    try:
+        return asyncio.run(Engine(Order.from_json(sys.argv[1])).run())
+    except Exception:
+        with contextlib.suppress(OSError):  # the disk may be full
+            traceback.print_exc()
+        return EXIT_FAULT
 
 
 if __name__ == "__main__":

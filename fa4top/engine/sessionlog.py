@@ -52,7 +52,19 @@ class SessionLog:
         """Is more waiting than can be kept safely?"""
         return len(self._pending) > MAX_PENDING_BYTES
 
-    def close(self) -> None:
-        """Write what can be written and close."""
-        self.flush()
+    def close(self, rescue: Path | None = None) -> Path | None:
+        """Write what can be written and close.
+
+        Args:
+            rescue: where to put what the disk still refuses.
+
+        Returns:
+            ``rescue`` when it was needed; its bytes belong at the end of the log.
+        """
+        whole = self.flush()
         os.close(self._fd)
+        if whole or rescue is None:
+            return None
+        rescue.write_bytes(self._pending)
+        self._pending.clear()
+        return rescue

@@ -258,6 +258,17 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert texts == [f"number {n}" for n in range(10)] and skipped.broken == 0
 
 
+def test_what_a_full_disk_never_took_is_rescued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = SessionLog(tmp_path / "log.jsonl")
+    log.append(Notice("info", "written"))
+    monkeypatch.setattr("fa4top.engine.sessionlog.os.write", FullDisk(room=10))
+    log.append(Notice("info", "not written"))
+    rescued = log.close(tmp_path / "rest.jsonl")
+    assert rescued is not None
+    whole = (tmp_path / "log.jsonl").read_bytes() + rescued.read_bytes()
+    assert [line.count(b"written") for line in whole.splitlines()] == [1, 1] and whole.endswith(b"\n")
+
+
 def test_one_gpu_one_holder(tmp_path: Path) -> None:
     first = GpuLock("GPU-1", "session-a", tmp_path)
     assert first.acquire() is None and first.acquire() is None
