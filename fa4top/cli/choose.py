@@ -22,7 +22,7 @@ from fa4top.targets.catalog import UnknownTarget, describe
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.description import FAULTS
 
-INSPECT = Path(__file__).resolve().parent.parent / "worker" / "inspect.py"
+INSPECT = Path(__file__).resolve().parent.parent / "worker" / "probe_interpreter.py"
 INSPECT_TIMEOUT_S = 20.0
 
 

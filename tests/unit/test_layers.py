@@ -100,6 +100,12 @@ def test_starts_without_cuda_packages(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_scripts_run_by_path_shadow_no_module_of_the_standard_library() -> None:
+    # the folder of a script is first on its sys.path: a file named like a standard module would take its place
+    names = {path.stem for path in (PACKAGE / "worker").glob("*.py")} - {"__init__"}
+    assert not names & sys.stdlib_module_names
+
+
 def test_version_imports_no_numpy_and_no_textual() -> None:
     code = (
         "import sys, fa4top.cli.root as r\ntry: r.main(['--version'])\nexcept SystemExit: pass\n"
