@@ -11,20 +11,21 @@ step() { echo "== $* ($(date +%T))"; }
 
 if [ "$part" = record ]; then
   step doctor; python3 -m fa4top doctor > "$out/doctor.txt" 2>&1
-  step live; python3 -m fa4top live --target fa4 --seconds 10 --json > "$out/live.jsonl" 2> "$out/live.err"
-  step text; python3 -m fa4top replay --text "$out/live.jsonl" > "$out/live.txt" 2>&1; cat "$out/live.txt"
+  step record
+  timeout 240 python3 benchmarks/record_plans.py "$out/h200-fa4.jsonl.gz" --target fa4 --seconds 9 --rate 4 \
+    s8192 "s8192 causal" s4096 s16384 "s8192,hk4 causal" "s8192 fp16" "s8192,d64" 2> "$out/record.err"
+  tail -8 "$out/record.err"
+  step tests; timeout 250 python3 -m pytest tests/gpu -m gpu -s -p no:cacheprovider -o addopts= -q > "$out/tests.txt" 2>&1
+  grep -E "traced|passed|failed|^E |FAILED" "$out/tests.txt" | head -40
+  step live; python3 -m fa4top live --target fa4 --seconds 6 --json > "$out/live.jsonl" 2> "$out/live.err"
+  python3 -m fa4top replay --text "$out/live.jsonl" | head -12
+  step inflight; python3 -m fa4top live --target fa4 --seconds 5 --inflight 2> "$out/inflight.err" | head -12
   step screen
   tmux -u new-session -d -s gpu -x 120 -y 40 "TERM=xterm-256color python3 -m fa4top --target fa4; sleep 5"
   for _ in $(seq 60); do sleep 0.5; tmux capture-pane -p -t gpu | grep -q TFLOP && break; done
-  sleep 25; tmux send-keys -t gpu p; sleep 2; tmux capture-pane -p -t gpu > "$out/screen.txt"
+  sleep 20; tmux send-keys -t gpu p; sleep 2; tmux capture-pane -p -t gpu > "$out/screen.txt"
   mv fa4top-*.svg "$out/screen.svg"; tmux send-keys -t gpu q; sleep 1; tmux send-keys -t gpu s; sleep 3
-  tmux capture-pane -p -t gpu | head -3; cat "$out/screen.txt"
-  step record
-  timeout 250 python3 benchmarks/record_plans.py "$out/h200-fa4.jsonl.gz" --target fa4 --seconds 10 --rate 4 \
-    s8192 "s8192 causal" s4096 "s16384" "s8192,hk4 causal" "s8192 fp16" "s8192,d64" 2> "$out/record.err"
-  tail -3 "$out/record.err"
-  step tests; timeout 260 python3 -m pytest tests/gpu -m gpu -s -p no:cacheprovider -o addopts= -x -q > "$out/tests.txt" 2>&1
-  tail -30 "$out/tests.txt"
+  tmux capture-pane -p -t gpu | head -3
 else
   for shape in "s8192" "s8192 --causal" "s4096" "s16384"; do
     # shellcheck disable=SC2086
