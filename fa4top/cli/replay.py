@@ -20,7 +20,8 @@ from fa4top.session.reading import LogError, Skipped, read_log
 @click.option("--at", default=0.0, help="Begin this many seconds into the recording.")
 @click.option("--text", "as_text", is_flag=True, help="Print the numbers at the end (or --at) instead of screens.")
 @click.option("--json", "as_json", is_flag=True, help="Print the records, validated, and nothing else.")
-def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, **view: Any) -> None:
+@click.option("--share", is_flag=True, help="With --json: without paths, GPU UUIDs and addresses, to show to others.")
+def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, share: bool, **view: Any) -> None:
     """Play FILE: a session folder, its log, or a gzipped log.
 
     Space holds, arrows jump, comma and full stop set the pace.
@@ -28,8 +29,8 @@ def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, *
     if speed <= 0:
         fail("--speed must be above 0", exits.USAGE)
     try:
-        if as_json or as_text:
-            _print(file, at, as_json)
+        if as_json or as_text or share:
+            _print(file, at, as_json or share, share)
             return
         from fa4top.session.following import Player
         from fa4top.ui.feed import ReplaySource
@@ -45,12 +46,13 @@ def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, *
     show(config_or_fail(), view["theme"], view["ascii_only"], view["mouse"], view["hz"], source=source, recorded=False)
 
 
-def _print(file: Path, at: float, as_json: bool) -> None:
+def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
     import sys
 
     from fa4top.analysis.fold import Fold
     from fa4top.cli.compact import render
     from fa4top.records import to_line
+    from fa4top.session.sharing import shareable
 
     skipped, fold, start = Skipped(), Fold(), 0
     for record in read_log(file, skipped):
@@ -58,7 +60,7 @@ def _print(file: Path, at: float, as_json: bool) -> None:
         if at and record.mono_ns > start + at * 1e9:
             break
         if as_json:
-            sys.stdout.buffer.write(to_line(record))
+            sys.stdout.buffer.write(to_line(shareable(record) if share else record))
         else:
             fold.feed(record)
     if not as_json:

@@ -46,7 +46,7 @@ class Running:
         def found() -> list[Body]:
             return [r.body for r in self.look()[after:] if isinstance(r.body, kind)]
 
-        wait_until(lambda: len(found()) >= count)
+        wait_until(lambda: len(found()) >= count, 20.0 if self.order.simulated else 120.0)
         return found()
 
     def stop(self) -> int:
