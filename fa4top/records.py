@@ -2,7 +2,8 @@
 
 One line of the log is one JSON object, the envelope: ``kind``, ``seq``, ``wall_ns`` (Unix time), ``mono_ns``
 (CLOCK_MONOTONIC of the node), ``source`` (``engine`` or a worker's id) and ``body``, one of the frozen dataclasses
-below. The same lines are the worker protocol, the recording, the replay input and the export input.
+below; ``simulated`` stands in every line of a simulated session. The same lines are the worker protocol, the
+recording, the replay input, the test fixture and the export input.
 
 This module needs the standard library alone, because workers run under foreign interpreters (Python >= 3.10).
 Reading with validation is ``fa4top.analysis.logfile``. Unknown kinds and newer minor versions are skipped with a
@@ -268,7 +269,7 @@ class Output(Body, kind="output"):
 
 @dataclass(frozen=True)
 class EngineState(Body, kind="engine"):
-    """running, paused, waiting (for the GPU), idle (no viewer), stopped."""
+    """running, paused, waiting (for the GPU), failed (waits for another plan), stopped."""
 
     state: str
     pid: int
@@ -286,6 +287,7 @@ class Envelope:
     mono_ns: int
     source: str
     body: Body
+    simulated: bool = False
 
 
 def _plain(value: Any) -> Any:
@@ -307,7 +309,7 @@ def stamp(body: Body, source: str, seq: int = 0) -> Envelope:
 
 def to_line(envelope: Envelope) -> bytes:
     """One line of the log, with its newline. Non-finite floats become null."""
-    payload = {
+    payload: dict[str, Any] = {
         "kind": envelope.kind,
         "seq": envelope.seq,
         "wall_ns": envelope.wall_ns,
@@ -315,4 +317,6 @@ def to_line(envelope: Envelope) -> bytes:
         "source": envelope.source,
         "body": _plain(envelope.body),
     }
+    if envelope.simulated:
+        payload["simulated"] = True
     return json.dumps(payload, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -128,6 +128,7 @@ class Snapshot:
     lines: tuple[LogLine, ...] = ()
     verdict: str = ""
     records: int = 0
+    any_simulated: bool = False
 
     @property
     def probe_effect(self) -> float | None:
@@ -137,7 +138,9 @@ class Snapshot:
     @property
     def simulated(self) -> bool:
         """Must this be labelled SIMULATED?"""
-        return bool((self.plan and self.plan.simulated) or (self.header and self.header.simulated))
+        return bool(
+            self.any_simulated or (self.plan and self.plan.simulated) or (self.header and self.header.simulated)
+        )
 
     def role(self, name: str) -> RoleView | None:
         """A role by name."""
@@ -160,6 +163,7 @@ class Fold:
         self._lines: deque[LogLine] = deque(maxlen=MAX_LINES)
         self._line_cache: tuple[LogLine, ...] = ()
         self._records = 0
+        self._any_simulated = False
         self._time_s = self._began_s = 0.0
         self._wall_ns = 0
         self._gpu: GpuSample | None = None
@@ -193,6 +197,7 @@ class Fold:
     def feed(self, record: Envelope) -> None:
         """Take one record."""
         self._records += 1
+        self._any_simulated |= record.simulated
         self._time_s = record.mono_ns / 1e9
         self._wall_ns = record.wall_ns
         self._began_s = self._began_s or self._time_s
@@ -330,6 +335,7 @@ class Fold:
             faults=tuple(self._faults),
             lines=self._line_cache,
             records=self._records,
+            any_simulated=self._any_simulated,
         )
         return _with_verdict(snapshot)
 

@@ -71,6 +71,8 @@ def verdict(snapshot: Snapshot) -> str:
     failed = [check for check in snapshot.checks if not check.passed]
     if failed:
         return f"output check FAILED ({failed[0].twin} twin): no numbers from a wrong kernel"
+    if snapshot.engine is not None and snapshot.engine.state == "failed":
+        return f"this plan can not go on: {snapshot.engine.text}. e chooses another"
     lead = lead_role(snapshot.roles)
     if lead is None or lead.step_cycles is None:
         states = [f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state not in ("ready", "stopped")]

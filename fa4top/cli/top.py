@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -27,4 +28,5 @@ def command(theme: str, ascii_only: bool | None, mouse: bool | None, hz: float, 
         from fa4top.cli.live import run_live
 
         raise SystemExit(run_live(order, HEADLESS_SECONDS, as_json=False))
-    show(config, theme, ascii_only, mouse, hz, order=order)
+    # a plan that can not go on is no reason to lose the screen: the person may choose another
+    show(config, theme, ascii_only, mouse, hz, order=replace(order, stay=True))

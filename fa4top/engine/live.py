@@ -93,8 +93,16 @@ class LiveProgram:
             for task in (plan, change):
                 task.cancel()
             results = await asyncio.gather(plan, change, return_exceptions=True)
-        if isinstance(results[0], Exception):
-            raise results[0]
+        failure = results[0]
+        if isinstance(failure, Stopped) and self.order.stay:
+            self._say("error", str(failure))
+            self._on_state("failed", str(failure))
+            await self._stop_workers()
+            await self._changed.wait()
+            self._deaths.clear()
+            self._on_state("running", "")
+        elif isinstance(failure, Exception):
+            raise failure
         self._changed.clear()
         self.order, self._replan = self._replan or self.order, None
 
@@ -261,6 +269,7 @@ class LiveProgram:
             "unknown package layout",
             "probes missing",
             "unknown probe set",
+            "out of memory",
         ):
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:

@@ -35,7 +35,7 @@ class Engine:
         self.order = order
         self._folder = Path(order.folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._log = SessionLog(self._folder / LOG_NAME)
+        self._log = SessionLog(self._folder / LOG_NAME, order.simulated)
         self._program = LiveProgram(order, self._log, self._state)
         self._control = ControlServer(
             runtime_folder() / f"{order.session_id}.sock", self._command, self._viewers_changed

@@ -12,7 +12,8 @@ from fa4top.records import Shape
 @dataclass(frozen=True)
 class Order:
     """One engine's job. ``idle_limit_s``: how long it goes on with nobody watching. ``rounds_per_s``: how often a clean
-    and a traced burst are made; the rest of the time the GPU rests."""
+    and a traced burst are made; the rest of the time the GPU rests. ``stay``: after a plan that can not go on, wait for
+    another one instead of ending."""
 
     session_id: str
     folder: str
@@ -36,6 +37,7 @@ class Order:
     idle_limit_s: float = 900.0
     wait_gpu_s: float = 0.0
     rounds_per_s: float = 8.0
+    stay: bool = False
     notices: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:

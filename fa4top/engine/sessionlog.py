@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
-from fa4top.records import Body, Envelope, stamp, to_line
+from fa4top.records import Body, stamp, to_line
 
 MAX_PENDING_BYTES = 8 << 20
 
@@ -13,9 +14,10 @@ MAX_PENDING_BYTES = 8 << 20
 class SessionLog:
     """The one writer of a log. ``blocked`` holds a sentence while the disk takes no more: stop producing then."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, simulated: bool = False) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._path = path
+        self._simulated = simulated
         self._pending = bytearray()
         self._seq = 0
         self.blocked: str | None = None
@@ -25,7 +27,9 @@ class SessionLog:
         self._seq += 1
         record = stamp(body, source, self._seq)
         if wall_ns is not None and mono_ns is not None:
-            record = Envelope(record.kind, record.seq, wall_ns, mono_ns, source, body)
+            record = replace(record, wall_ns=wall_ns, mono_ns=mono_ns)
+        if self._simulated:
+            record = replace(record, simulated=True)
         self._pending += to_line(record)
         self.flush()
         return self._seq

@@ -25,6 +25,7 @@ class _Line(msgspec.Struct):
     mono_ns: int
     source: str
     body: msgspec.Raw
+    simulated: bool = False
 
 
 class _Version(msgspec.Struct):
@@ -82,7 +83,7 @@ def decode_line(line: bytes, skipped: Skipped) -> Envelope | None:
     except msgspec.MsgspecError:
         skipped.broken += 1
         return None
-    return Envelope(outer.kind, outer.seq, outer.wall_ns, outer.mono_ns, outer.source, body)
+    return Envelope(outer.kind, outer.seq, outer.wall_ns, outer.mono_ns, outer.source, body, outer.simulated)
 
 
 def _check_version(version: _Version, skipped: Skipped) -> None:

@@ -280,6 +280,21 @@ async def test_an_engine_that_dies_is_said_and_the_screen_stays(sim_order: Calla
         assert "Last known" in screen_text(app)
 
 
+async def test_a_plan_that_can_not_run_keeps_the_screen(sim_order: Callable[..., Order]) -> None:
+    app = Fa4topApp(order=sim_order(sim_fault="compile", stay=True), hz=10)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "can not go on" in screen_text(app), 30)
+        assert "registers" in screen_text(app) and "faults 1" in screen_text(app)
+        assert app._source is not None and app._source.ask({"do": "stop"})["ok"]  # type: ignore[attr-defined]
+
+
+async def test_the_palette_offers_our_actions(recording: Path) -> None:
+    async with showing(recording) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await pilot.press(*"metric")
+        await until(pilot, lambda: "clean kernel time" in screen_text(app))
+
+
 async def test_only_what_changed_is_redrawn(recording: Path) -> None:
     async with showing(recording) as (app, pilot):
         regions: list[int] = []

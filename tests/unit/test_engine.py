@@ -143,6 +143,24 @@ def test_a_hang_is_declared_and_the_worker_replaced(sim_order: Make) -> None:
     running.stop()
 
 
+def test_an_engine_that_stays_waits_for_another_plan(sim_order: Make) -> None:
+    running = Running(sim_order(sim_fault="oom", stay=True))
+    running.until(Fault)
+    wait_until(lambda: any(getattr(r.body, "state", "") == "failed" for r in running.look()))
+    assert running.process.poll() is None
+    assert running.control.ask({"do": "plan", "shape": "s4096"})["plan_id"] == 2
+    running.until(Plan, 2)
+    running.until(Fault, 2)  # the simulated device has no memory for that one either
+    assert running.stop() == 0
+
+
+def test_every_record_of_a_simulated_session_says_so(sim_order: Make) -> None:
+    running = Running(sim_order())
+    running.until(TraceSample, 1)
+    running.stop()
+    assert all(record.simulated for record in running.records)
+
+
 def test_wrong_output_shows_no_numbers(sim_order: Make) -> None:
     running = Running(sim_order(sim_fault="check"))
     assert running.process.wait(30) == 1

@@ -7,7 +7,7 @@ the first look counts as 0 cycles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fa4top.analysis.layout import BufferLayout
 
@@ -99,7 +99,6 @@ class KernelProbes:
     required_methods: tuple[str, ...] = ()
     step_role: str = ""
     register_shift: RegisterShift | None = None
-    expected: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 SM90 = KernelProbes(
@@ -140,11 +139,6 @@ SM90 = KernelProbes(
         "epilogue",
     ),
     step_role="mma0",
-    expected={
-        # clocks compiled per set: role -> count of clock reads in the PTX, bf16 d128 non-causal
-        "coarse": {"mma": 11},
-        "period": {"mma": 4},
-    },
 )
 
 _SM100_MMA = RoleProbes(
