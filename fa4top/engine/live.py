@@ -13,6 +13,7 @@ from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
 from fa4top.records import Body, Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
 
@@ -90,10 +91,8 @@ class LiveProgram:
         try:
             await asyncio.wait({plan, change}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (plan, change):
-                task.cancel()
-            results = await asyncio.gather(plan, change, return_exceptions=True)
-        failure = results[0]
+            await end_task(change)
+            failure = await end_task(plan)
         if isinstance(failure, Stopped) and self.order.stay:
             self._say("error", str(failure))
             self._on_state("failed", str(failure))

@@ -20,6 +20,7 @@ from fa4top.engine.control import Command, ControlServer
 from fa4top.engine.live import LiveProgram, Stopped, replanned
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.tasks import end_task
 from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, EngineState, Header, Notice
 from fa4top.session.paths import LOG_NAME, LiveSession, register, runtime_folder
 from fa4top.targets.base import ShapeError, parse_shape
@@ -140,10 +141,9 @@ class Engine:
                     self._end(f"nobody watched for {order.idle_limit_s:.0f} s")
                 self._log.flush()
         finally:
-            program.cancel()
-            await asyncio.gather(program, return_exceptions=True)
+            await end_task(program)
             self._log.append(EngineState("stopped", os.getpid(), self._control.viewers, self._why))
-            stopping.cancel()
+            await end_task(stopping)
             entry.unlink(missing_ok=True)
             self._close_log()
             await asyncio.sleep(0.05)  # let viewers that tail the log see its end before the socket goes
