@@ -254,6 +254,8 @@ class LiveProgram:
         self._log.append(gone.fault)
         for twin, worker in list(self._workers.items()):
             if worker.name == gone.fault.worker or worker.pid is None:
+                if worker.name != gone.fault.worker:
+                    self._log.append(worker.end_fault())  # it died too
                 await worker.stop(0.2)
                 del self._workers[twin]
         now = time.monotonic()

@@ -184,13 +184,14 @@ class WorkerProcess:
                 ) from None
             if record is None:
                 await self._ended()
-                raise WorkerGone(self._end_fault())
+                raise WorkerGone(self.end_fault())
             if record.kind == kind:
                 body = record.body
                 if not state or (isinstance(body, WorkerState) and body.state == state):
                     return body
 
-    def _end_fault(self) -> Fault:
+    def end_fault(self) -> Fault:
+        """Why the ended process ended, as far as it said or its exit code tells."""
         code = self._process.returncode if self._process else None
         if self._fault is not None:
             fault = self._fault

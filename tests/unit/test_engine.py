@@ -118,6 +118,18 @@ def test_a_killed_worker_becomes_a_fault_and_the_session_goes_on(sim_order: Make
     assert running.stop() == 0
 
 
+def test_two_workers_that_die_together_are_two_faults(sim_order: Make) -> None:
+    running = Running(sim_order())
+    running.until(TraceSample, 2)
+    pids = {r.body.twin: r.body.pid for r in running.look() if isinstance(r.body, WorkerState)}
+    for pid in pids.values():
+        os.kill(pid, signal.SIGKILL)
+    faults = running.until(Fault, 2)
+    assert {f.worker[:5] for f in faults if isinstance(f, Fault)} == {"clean", "trace"}
+    running.until(TraceSample, 2, after=len(running.records))
+    running.stop()
+
+
 @pytest.mark.parametrize(
     ("fault", "reason", "code"),
     [("crash", "killed", 4), ("error", "CUDA error", 4), ("oom", "out of memory", 4), ("compile", "compile error", 4)],

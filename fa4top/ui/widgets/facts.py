@@ -7,6 +7,8 @@ from fa4top.ui.glyphs import Row, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
 
+WITH_COST = 110
+
 
 class Facts(Lines):
     """Three rows of facts; a field that is not known says so."""
@@ -56,6 +58,8 @@ class Facts(Lines):
             row.append((f"  throttled: {', '.join(gpu.throttle)}", "warn"))
         else:
             row.append(("  no throttling", "dim"))
+        if gpu.cost_ms is not None and self.size.width >= WITH_COST:
+            row.append((f"  reading took {gpu.cost_ms:.1f} ms", "dim"))
         if gpu.foreign_pids:
             row.append((f"  other processes: {len(gpu.foreign_pids)}", "bad"))
         return row
