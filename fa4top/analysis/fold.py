@@ -10,6 +10,7 @@ import numpy as np
 
 from fa4top.analysis.verdict import Account, kernel_account, verdict
 from fa4top.records import (
+    Body,
     Check,
     CleanBurst,
     EngineState,
@@ -202,8 +203,14 @@ class Fold:
         self._wall_ns = record.wall_ns
         self._began_s = self._began_s or self._time_s
         handler = self._handlers.get(type(record.body))
-        if handler is not None:
+        if handler is not None and not self._of_an_older_plan(record.body):
             handler(record)
+
+    def _of_an_older_plan(self, body: Body) -> bool:
+        """A worker of the plan before may still finish its burst while the next plan begins."""
+        if self._plan is None or not isinstance(body, (WorkerState, Check, CleanBurst, TraceSample)):
+            return False
+        return body.plan_id != self._plan.plan_id
 
     def _line(self, record: Envelope, level: str, text: str) -> None:
         self._lines.append(LogLine(record.seq, record.wall_ns, level, record.source, text))

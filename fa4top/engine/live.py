@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from fa4top.engine.gpulock import GpuLock
-from fa4top.engine.gpus import GpuError, Telemetry
+from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Body, Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
+from fa4top.records import Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
 
 COMPILE_DEADLINE_S = 600.0
 CHECK_DEADLINE_S = 300.0
@@ -26,6 +26,19 @@ MAX_BURST = 20
 NVML_PERIOD_S = 0.5
 TIMELINE_PERIOD_S = 1.0
 RESTARTS, RESTART_WINDOW_S = 3, 60.0
+# faults that a fresh process would only repeat
+PERMANENT = frozenset(
+    {
+        "missing package",
+        "no interpreter",
+        "unsupported GPU",
+        "compile error",
+        "unknown package layout",
+        "probes missing",
+        "unknown probe set",
+        "out of memory",
+    }
+)
 GOLDEN = 0.6180339887498949  # steps by it visit all CTAs evenly, in any number of launches
 
 
@@ -127,8 +140,6 @@ class LiveProgram:
             await asyncio.sleep(0.5)
         self._on_state("running", "")
         try:
-            from fa4top.engine.gpus import choose_gpu, list_gpus
-
             self._telemetry = Telemetry(choose_gpu(self.order.gpu_uuid, list_gpus()))
         except GpuError as error:
             self._say("warning", f"no GPU readings: {error}")
@@ -262,16 +273,7 @@ class LiveProgram:
         self._deaths.append(now)
         while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
             self._deaths.popleft()
-        if gone.fault.reason in (
-            "missing package",
-            "no interpreter",
-            "unsupported GPU",
-            "compile error",
-            "unknown package layout",
-            "probes missing",
-            "unknown probe set",
-            "out of memory",
-        ):
+        if gone.fault.reason in PERMANENT:
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:
             raise Stopped(f"workers died {len(self._deaths)} times within a minute; the last: {gone.fault.text}")
@@ -287,8 +289,3 @@ def replanned(order: Order, changes: dict[str, object]) -> Order:
     """The order with the plan's fields changed; only fields that a viewer may change are taken."""
     allowed = {"shape", "knobs", "detail", "probe_set", "seed"}
     return replace(order, **{name: value for name, value in changes.items() if name in allowed})  # type: ignore[arg-type]
-
-
-def is_number(body: Body) -> bool:
-    """Is this record one that shows numbers of a kernel?"""
-    return isinstance(body, (CleanBurst, TraceSample))

@@ -83,6 +83,14 @@ def test_a_new_plan_forgets_the_numbers_of_the_old() -> None:
     assert snapshot.plan is not None and snapshot.plan.plan_id == 2
 
 
+def test_late_numbers_of_the_old_plan_are_not_the_new_plans() -> None:
+    story = Story().rounds(2, [SOFTMAX])
+    story.tell(replace(PLAN, plan_id=2))
+    story.rounds(3, [SOFTMAX]).tell(WorkerState("c", 1, "clean", "stopped", 1))
+    snapshot = story.fold.snapshot()
+    assert snapshot.clean_us is None and not snapshot.roles and not snapshot.workers
+
+
 def test_losses_add_up() -> None:
     snapshot = Story().rounds(4, [SOFTMAX], losses=Losses(10, 3, 2, 1)).fold.snapshot()
     assert (snapshot.losses.dropped, snapshot.losses.unmatched, snapshot.losses.stale) == (12, 8, 4)
