@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from fa4top.analysis.decode import RoleTrace, decode_role
 from fa4top.analysis.layout import BufferLayout
-from fa4top.analysis.steps import STEP_ROLE, role_sample
+from fa4top.analysis.steps import STEP_ROLE, q_stages, role_sample
 from fa4top.analysis.timeline import timeline as cut_timeline
 from fa4top.records import Losses, RoleSample, Timeline, TraceSample
 
@@ -91,7 +91,8 @@ def analyse_capture(
         unmatched=sum(trace.pairs.unmatched + trace.stream.backward for trace in fresh),
         stale=sum(trace.stream.stale for trace in traces),
     )
-    roles = [role_sample(trace, family, measured_waits(family, probe_set, trace.role)) for trace in fresh]
+    stages = q_stages(fresh)
+    roles = [role_sample(trace, family, measured_waits(family, probe_set, trace.role), stages) for trace in fresh]
     lead = next((t for t in fresh if t.role == STEP_ROLE[family]), fresh[0] if fresh else None)
     life = max((t.header.duration_ns or 0 for t in fresh), default=0)
     return Analysed(

@@ -16,35 +16,40 @@ PERIODS_KEPT = 48
 
 @dataclass(frozen=True)
 class StepRule:
-    """What begins a step of a role: every ``every``-th occurrence of an event (its mark, or its begin)."""
+    """What begins a step of a role: an event's mark, or its begin; ``per_stage`` when each Q stage has one."""
 
     event: str
     is_mark: bool
-    every: int
+    per_stage: bool = False
 
 
 STEP_RULES: dict[str, dict[str, StepRule]] = {
-    "sm90": {role: StepRule("step", True, 1) for role in ("mma0", "mma1", "mma2")},
+    "sm90": {role: StepRule("step", True) for role in ("mma0", "mma1", "mma2")},
     "sm100": {
-        # two Q stages: one KV iteration is two PV GEMMs, two looks at the softmax statistics
-        "mma": StepRule("PV", False, 2),
-        "softmax0": StepRule("step", True, 1),
-        "softmax1": StepRule("step", True, 1),
-        "correction": StepRule("wait stats", False, 2),
+        # with two Q stages one KV iteration is two PV GEMMs, and two looks at the softmax statistics
+        "mma": StepRule("PV", False, per_stage=True),
+        "softmax0": StepRule("step", True),
+        "softmax1": StepRule("step", True),
+        "correction": StepRule("wait stats", False, per_stage=True),
     },
 }
 STEP_ROLE: dict[str, str] = {"sm90": "mma0", "sm100": "softmax0"}
 WAITS: dict[int, str] = {event.id: event.wait for event in EVENTS if event.wait}
 
 
-def step_begins(trace: RoleTrace, family: str) -> I64:
+def q_stages(traces: list[RoleTrace]) -> int:
+    """Q stages of the launch: 1 when the second softmax warpgroup had nothing to do (short sequences)."""
+    return 2 if any(trace.role == "softmax1" and trace.stream.recorded for trace in traces) else 1
+
+
+def step_begins(trace: RoleTrace, family: str, stages: int) -> I64:
     """Clocks at which the steps of this role begin."""
     rule = STEP_RULES[family].get(trace.role)
     if rule is None:
         return np.zeros(0, dtype=np.int64)
     event = event_id(rule.event)
     begins = trace.marks(event) if rule.is_mark else trace.spans(event)[0]
-    return begins[:: rule.every]
+    return begins[::stages] if rule.per_stage else begins
 
 
 def step_gaps(begins: I64, tile_ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
@@ -56,13 +61,14 @@ def step_gaps(begins: I64, tile_ends: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
     return gaps, tile[1:] == tile[:-1]
 
 
-def role_sample(trace: RoleTrace, family: str, measured: frozenset[str]) -> RoleSample:
+def role_sample(trace: RoleTrace, family: str, measured: frozenset[str], stages: int) -> RoleSample:
     """Metrics of one role.
 
     Args:
+        stages: Q stages of the launch.
         measured: wait causes that the probe set can see in this role; one that never blocked is 0, others are absent.
     """
-    begins = step_begins(trace, family)
+    begins = step_begins(trace, family, stages)
     tile_ends = trace.marks(event_id("tile"))
     gaps, inside = step_gaps(begins, tile_ends)
     inner = gaps[inside & (gaps > 0)]

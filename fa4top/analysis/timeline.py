@@ -6,7 +6,7 @@ import numpy as np
 
 from fa4top.analysis.decode import RoleTrace
 from fa4top.analysis.events import BY_ID, event_id
-from fa4top.analysis.steps import STEP_ROLE, step_begins, step_gaps
+from fa4top.analysis.steps import STEP_ROLE, q_stages, step_begins, step_gaps
 from fa4top.records import Span, Timeline, TimelineRow
 
 STEPS_SHOWN = 4
@@ -48,7 +48,7 @@ def timeline(traces: list[RoleTrace], family: str, steps_of_tile: int) -> Timeli
     base = next((trace for trace in traces if trace.role == STEP_ROLE[family]), None)
     if base is None:
         return None
-    begins = step_begins(base, family)
+    begins = step_begins(base, family, q_stages(traces))
     gaps, inside = step_gaps(begins, base.marks(event_id("tile")))
     if len(gaps) < STEPS_SHOWN:
         return None

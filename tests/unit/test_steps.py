@@ -58,14 +58,16 @@ def test_gaps_across_tiles_are_no_periods() -> None:
     assert role.period_p95_cycles == 1000 and len(role.periods_cycles) == 10
 
 
-def test_mma_steps_are_two_pv_gemms() -> None:
+@pytest.mark.parametrize(("stages", "steps", "period"), [(2, 6, 1000), (1, 12, 500)])
+def test_mma_steps_are_one_pv_gemm_a_stage(stages: int, steps: int, period: int) -> None:
     log = RoleLog()
     for number in range(12):
         log.event(event_id("PV"), BEGIN, number * 500.0)
         log.event(event_id("PV"), END, number * 500.0 + 100)
     log.end_cycles = 6000.0
-    role = analyse({"mma": log}).roles[0]
-    assert role.steps == 6 and role.period_median_cycles == 1000
+    others = {f"softmax{stage}": softmax_log() for stage in range(stages)}
+    role = analyse({"mma": log, **others}).roles[0]
+    assert role.steps == steps and role.period_median_cycles == period
 
 
 def test_one_step_has_no_period_and_breaks_nothing() -> None:
