@@ -27,6 +27,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/decode_rate.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sim_table.py
+	$(BIN)/python benchmarks/viewer_cost.py
 
 wheels: $(VENV)/.dev
 	$(BIN)/python tests/wheels.py
