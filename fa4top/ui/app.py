@@ -147,6 +147,9 @@ class Fa4topApp(App[str]):
     def on_snapshot_ready(self, message: SnapshotReady) -> None:
         """Show it on the screen in front; the others are not touched."""
         self._snapshot = message.snapshot
+        if not message.replay and message.snapshot.engine is not None:
+            # another viewer may have paused it
+            self.view = replace(self.view, paused=message.snapshot.engine.state == "paused")
         self.view = replace(
             self.view, replay=message.replay, blocked=message.blocked, ended=message.ended, frame=self.view.frame + 1
         )
@@ -211,12 +214,10 @@ class Fa4topApp(App[str]):
     def action_pause(self) -> None:
         """Live: stop launching. Replay: hold."""
         if isinstance(self._source, ReplaySource):
-            paused = self._source.pause()
+            self.view = replace(self.view, paused=self._source.pause())
+            self._show()
         else:
-            paused = not self.view.paused
-            self._command({"do": "pause" if paused else "resume"})
-        self.view = replace(self.view, paused=paused)
-        self._show()
+            self._command({"do": "resume" if self.view.paused else "pause"})
 
     def _hold(self, on: bool) -> None:
         """Suspended to the shell: no launches meanwhile, unless the person had paused anyway."""
@@ -291,8 +292,11 @@ class Fa4topApp(App[str]):
         if isinstance(self.screen, LeaveScreen):
             self.exit("")
             return
-        if not isinstance(self._source, LiveSource) or self.view.ended:
+        if not isinstance(self._source, LiveSource):
             self.exit("")
+            return
+        if self.view.ended:
+            self.exit(f"recorded: fa4top replay {self._order.folder}" if self._order and self._recorded else "")
             return
         self.push_screen(LeaveScreen(self._session_id, self._recorded, self._idle_limit_min), self._left)
 

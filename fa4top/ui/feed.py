@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +15,8 @@ from fa4top.records import Envelope
 from fa4top.session.following import Follower, Player
 from fa4top.session.reading import LogError
 from fa4top.ui.messages import FeedFailed, SnapshotReady
+
+START_LIMIT_S = 15.0  # from the start of an engine until it must answer
 
 
 class Source(Protocol):
@@ -46,13 +49,18 @@ class LiveSource:
         self._control: Control | None = None
         self._blocked = ""
         self._ended = ""
+        self._give_up = time.monotonic() + START_LIMIT_S
         self._lock = threading.Lock()
 
     def _connect(self) -> None:
-        if self._control is None and not self._ended:
-            try:
-                self._control = connect(self._session_id, self._process)
-            except EngineError as error:
+        """One try a poll: whoever holds the lock must not wait for an engine that is still starting."""
+        if self._control is not None or self._ended:
+            return
+        try:
+            self._control = connect(self._session_id, self._process, wait_s=0.0)
+        except EngineError as error:
+            dead = self._process is not None and self._process.poll() is not None
+            if dead or time.monotonic() > self._give_up:
                 self._ended = str(error)
 
     def poll(self) -> list[Envelope]:

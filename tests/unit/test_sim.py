@@ -79,6 +79,13 @@ def test_its_buffers_decode_without_loss(chip: str, mode: str, causal: bool) -> 
             assert sum(role.waits_cycles.values()) < role.period_p95_cycles * 1.2  # type: ignore[operator]
 
 
+def test_a_long_sequence_has_room_in_the_buffer() -> None:
+    made = launcher(shape=LONG)
+    capture = made.traced_launch(0)
+    losses = analyse_capture(capture.buffer, made.layout, made.family, capture.generation).losses
+    assert losses.dropped == 0 and losses.recorded > 50_000
+
+
 def test_the_traced_twin_pays_for_its_probes_and_the_output_is_the_same() -> None:
     clean, traced = launcher("clean"), launcher("traced")
     ratio = np.median(traced.clean_burst(5).times_us) / np.median(clean.clean_burst(5).times_us)

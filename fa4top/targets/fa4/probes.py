@@ -176,7 +176,8 @@ SM100 = KernelProbes(
     module="flash_attn.cute.flash_fwd_sm100",
     class_name="FlashAttentionForwardSm100",
     roles=(_SM100_MMA, _SM100_SOFTMAX, _SM100_CORRECTION),
-    layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=8192, stride=8),
+    # room for the MMA role at s32768 h24 on 148 SMs: 21 tiles x 256 steps x 16 events; a copy of 4 MiB a launch
+    layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=131072, stride=8),
     sets=(
         ProbeSet(
             "coarse",

@@ -25,7 +25,7 @@ REST_S = 0.1  # simulated pause between bursts
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
 
 LAYOUTS = {
-    "sm100": BufferLayout(("mma", "softmax0", "softmax1", "correction"), 16384, 8),
+    "sm100": BufferLayout(("mma", "softmax0", "softmax1", "correction"), 131072, 8),
     "sm90": BufferLayout(("mma0", "mma1"), 4096, 16),
 }
 
