@@ -24,7 +24,7 @@ from fa4top.session.reading import LogError, Skipped, read_log
 def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, share: bool, **view: Any) -> None:
     """Play FILE: a session folder, its log, or a gzipped log.
 
-    Space holds, arrows jump, comma and full stop set the pace.
+    Space holds, arrows jump, n goes on to the next numbers, comma and full stop set the pace.
     """
     if speed <= 0:
         fail("--speed must be above 0", exits.USAGE)

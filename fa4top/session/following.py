@@ -160,9 +160,24 @@ class Player:
             if (record := decode_line(line, self.skipped)) is not None:
                 yield record
 
-    def offset_of(self, seconds: float) -> int:
+    def next_numbers_s(self, gap_s: float = 3.0) -> float | None:
+        """Moment of the next traced launch that follows ``gap_s`` seconds without one: where compiling and the like
+        end. None when there is none."""
+        now = self._now()
+        here = self._handle.tell()
+        self._handle.seek(self._offset_of(now))
+        last, found = None, None
+        for record in self._records():
+            if record.kind == "trace":
+                if record.mono_ns > now and (last is None or record.mono_ns - last > gap_s * 1e9):
+                    found = (record.mono_ns - self.start_ns) / 1e9
+                    break
+                last = record.mono_ns
+        self._handle.seek(here)
+        return found
+
+    def _offset_of(self, at: int) -> int:
         """Byte offset of the mark at or before a moment."""
-        at = self.start_ns + int(seconds * 1e9)
         index = bisect.bisect_right([mark.at_ns for mark in self._marks], at) - 1
         return self._marks[max(0, index)].offset
 

@@ -33,6 +33,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("slower", "minus", "refresh_rate(0.5)", "fewer redraws", "redraw less often"),
     Action("replay_back", "left", "seek(-5)", "back", "replay: 5 s back"),
     Action("replay_on", "right", "seek(5)", "on", "replay: 5 s on"),
+    Action("replay_next", "n", "next_numbers", "next", "replay: on to the next numbers, past compiling"),
     Action("replay_slower", "comma", "speed(0.5)", "slower", "replay: half the speed"),
     Action("replay_faster", "full_stop", "speed(2.0)", "faster", "replay: twice the speed"),
     Action("theme", "t", "next_theme", "theme", "next colour theme"),

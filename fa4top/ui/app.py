@@ -241,6 +241,14 @@ class Fa4topApp(App[str]):
             if self._feed is not None:
                 self._feed.nudge()
 
+    def action_next_numbers(self) -> None:
+        """Past what has no numbers, in a replay."""
+        if isinstance(self._source, ReplaySource):
+            if not self._source.jump_to_numbers():
+                self.notify("no other numbers follow", timeout=2)
+            elif self._feed is not None:
+                self._feed.nudge()
+
     def action_speed(self, factor: float) -> None:
         """Pace of a replay."""
         if isinstance(self._source, ReplaySource):

@@ -129,6 +129,15 @@ class ReplaySource:
         with self._lock:
             self._fresh = self._player.seek(self._player.position_s + seconds)
 
+    def jump_to_numbers(self) -> bool:
+        """Skip what has no numbers; False when no others follow."""
+        with self._lock:
+            at = self._player.next_numbers_s()
+            if at is None:
+                return False
+            self._fresh = self._player.seek(at)
+            return True
+
     def change_speed(self, factor: float) -> None:
         """Faster or slower, from 1/8 to 64 times."""
         with self._lock:

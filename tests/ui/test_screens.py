@@ -196,6 +196,11 @@ async def test_replay_holds_jumps_and_changes_pace(recording: Path) -> None:
         assert source._player.position_s == pytest.approx(source._player.duration_s, abs=0.5)
         await pilot.press("left")
         await until(pilot, lambda: not app._snapshot.roles)
+        await pilot.press("n")
+        await until(pilot, lambda: app._snapshot.losses.launches == 1)
+        await pilot.press("n")  # the only numbers of this recording: nothing follows
+        await pilot.pause()
+        assert app._snapshot.losses.launches == 1
         await pilot.press("full_stop")
         assert source._player.speed == 2.0
         await pilot.press("comma", "comma")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Body, Envelope, Header, Notice, to_line
+from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Body, Envelope, Header, Losses, Notice, TraceSample, to_line
 from fa4top.session.following import Follower, Player
 
 SECOND = 1_000_000_000
@@ -79,6 +79,22 @@ def test_seeking_returns_the_scene_and_the_last_minute(tmp_path: Path, monkeypat
     assert [r.seq for r in player.poll()] == [14]
     assert [r.seq for r in player.seek(-3.0)] == [0, 1]
     assert [r.seq for r in player.seek(1e9, history_s=0.4)] == [0, 21]
+
+
+def test_the_next_numbers_are_found_past_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch)
+    sample = TraceSample("t", 1, 1, 1, "coarse", False, 1.0, 0, 0, None, None, Losses(0, 0, 0, 0), [])
+    header = Header("id", SCHEMA_MAJOR, SCHEMA_MINOR, "1", [], "3", "x", False)
+    times = [5.0, 5.5, 6.0, 20.0, 20.5]  # numbers; 14 s of compiling between
+    lines = [line(0, 0, header), *(line(n, n) for n in range(1, 5)), *(line(9, at, sample) for at in times)]
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(lines))
+    player = Player(path)
+    assert player.next_numbers_s() == 5.0
+    player.seek(5.0)
+    assert player.next_numbers_s() == 20.0
+    assert [r.mono_ns / SECOND - 100 for r in player.seek(20.0)][-1] == 20.0
+    assert player.next_numbers_s() is None
 
 
 def test_a_session_folder_plays_too(tmp_path: Path) -> None:
