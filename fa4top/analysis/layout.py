@@ -41,11 +41,29 @@ MAX_ROLES = 1 << (GENERATION_SHIFT - SLOT_BITS)
 
 @dataclass(frozen=True)
 class BufferLayout:
-    """Sizes of one target's buffer. ``stride`` is 8 (events) or 16 (records) bytes."""
+    """Sizes of one target's buffer. ``stride`` is 8 (events) or 16 (records) bytes.
+
+    What a capture holds is always compact: ``capacity`` slots a role, one role after the other.
+    """
 
     roles: tuple[str, ...]
     capacity: int
     stride: int
+    spread: bool = False
+
+    @property
+    def device_role_bytes(self) -> int:
+        """Bytes from one role's slots to the next one's on the device.
+
+        With ``spread`` all that the slot bits can count, so that role and slot of the state are the index as they
+        stand; else the capacity.
+        """
+        return (1 << SLOT_BITS if self.spread else self.capacity) * self.stride
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes from the first header to the end, on the device."""
+        return self.slots_offset + len(self.roles) * self.device_role_bytes
 
     @property
     def role_bytes(self) -> int:
@@ -61,6 +79,14 @@ class BufferLayout:
     def total_bytes(self) -> int:
         """Bytes from the first header to the end (the config word lies elsewhere, in device memory)."""
         return self.slots_offset + len(self.roles) * self.role_bytes
+
+    def pieces(self) -> list[tuple[int, int, int]]:
+        """(offset on the device, offset in a capture, bytes) of what a capture takes: one piece, or one a role."""
+        if not self.spread:
+            return [(0, 0, self.total_bytes)]
+        first, role_bytes, step = self.slots_offset, self.role_bytes, self.device_role_bytes
+        roles = range(len(self.roles))
+        return [(0, 0, first), *((first + role * step, first + role * role_bytes, role_bytes) for role in roles)]
 
     def header(self, buffer: npt.NDArray[np.uint8], role: int) -> npt.NDArray[np.uint32]:
         """The 16 header words of a role; a view."""

@@ -185,6 +185,21 @@ def test_a_record_of_an_unknown_layout_counts_as_stale() -> None:
     assert trace is not None and trace.stream.recorded == 0 and trace.stream.stale == 1
 
 
+@pytest.mark.parametrize("spread", [False, True])
+def test_a_capture_takes_every_role_from_where_the_device_has_it(spread: bool) -> None:
+    layout = BufferLayout(("mma", "softmax0"), 64, 8, spread)
+    device = np.zeros(layout.device_bytes, dtype=np.uint8)
+    for role in range(2):
+        start = layout.slots_offset + role * layout.device_role_bytes
+        device[start : start + layout.role_bytes] = role + 1
+    device[: layout.slots_offset] = 9
+    host = np.zeros(layout.total_bytes, dtype=np.uint8)
+    for source, target, size in layout.pieces():
+        host[target : target + size] = device[source : source + size]
+    assert set(host[: layout.slots_offset]) == {9}
+    assert [set(layout.slots(host, role).view(np.uint8).ravel()) for role in range(2)] == [{1}, {2}]
+
+
 def test_tags_are_never_zero_and_refuse_what_does_not_fit() -> None:
     assert make_tag(1, 0, BEGIN) != 0
     for bad in ((0, 1, 0), (MAX_GENERATION + 1, 1, 0), (1, 64, 0), (1, 1, 4)):

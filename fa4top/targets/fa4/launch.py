@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fa4top.analysis.layout import CONFIG_BYTES, next_generation
 from fa4top.records import Geometry, GpuSample
@@ -64,7 +65,7 @@ class Fa4Launcher:
     def _make_buffers(self) -> None:
         cupy = self._cupy
         self._config = cupy.zeros(CONFIG_BYTES // 4, dtype=cupy.uint32)
-        size = self.layout.total_bytes
+        size = self.layout.device_bytes if self._request.inflight else self.layout.total_bytes
         self._host = cupy.cuda.alloc_pinned_memory(size)
         self._host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
         self._host_bytes[:] = 0
@@ -73,7 +74,7 @@ class Fa4Launcher:
             # pinned memory is mapped at the same address under unified addressing
             self._buffer_address = int(self._host.ptr)
         else:
-            self._device_buffer = cupy.zeros(size, dtype=cupy.uint8)
+            self._device_buffer = cupy.zeros(self.layout.device_bytes, dtype=cupy.uint8)
             self._buffer_address = int(self._device_buffer.data.ptr)
 
     def _make_inputs(self) -> None:
@@ -295,12 +296,23 @@ class Fa4Launcher:
         end.record(self._stream)
         self._stream.synchronize()
         if not self._request.inflight:
-            self._device_buffer.data.copy_to_host_async(
-                self._host_bytes.ctypes.data, self.layout.total_bytes, self._stream
-            )
+            for device_offset, host_offset, size in self.layout.pieces():
+                (self._device_buffer.data + device_offset).copy_to_host_async(
+                    self._host_bytes.ctypes.data + host_offset, size, self._stream
+                )
             self._stream.synchronize()
         time_us = self._cupy.cuda.get_elapsed_time(begin, end) * 1000.0
-        return Capture(self._host_bytes.copy(), self._generation, cta, time_us)
+        return Capture(self._compact(), self._generation, cta, time_us)
+
+    def _compact(self) -> npt.NDArray[np.uint8]:
+        """A copy of what the host has, one role after the other."""
+        pieces = [(0, 0, self.layout.total_bytes)]
+        if self._request.inflight:
+            pieces = self.layout.pieces()
+        compact: npt.NDArray[np.uint8] = np.concatenate(
+            [self._host_bytes[start : start + size] for start, _, size in pieces]
+        )
+        return compact
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""

@@ -177,7 +177,7 @@ SM100 = KernelProbes(
     class_name="FlashAttentionForwardSm100",
     roles=(_SM100_MMA, _SM100_SOFTMAX, _SM100_CORRECTION),
     # room for the MMA role at s32768 h24 on 148 SMs: 21 tiles x 256 steps x 16 events; a copy of 4 MiB a launch
-    layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=131072, stride=8),
+    layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=131072, stride=8, spread=True),
     sets=(
         ProbeSet(
             "coarse",

@@ -116,10 +116,21 @@ def _clock(label: str, *, loc: Any = None, ip: Any = None) -> Int32:
 def _store(place: Place, state: str, event: int, kind: int, words: str) -> str:
     """PTX that stores (tag, words) if this thread records and has room, and counts the slot, stored or not.
 
-    One register lives between probes, because softmax roles have none to spare: sm_103a spills at two.
+    One register lives between probes, because softmax roles have none to spare: sm_103a spills at two. For the same
+    reason a spread layout takes role and slot as the index as they stand: two temporaries less, and nothing spills.
     """
     width = place.layout.stride // 4
     generation = 0xFFFFFFFF << GENERATION_SHIFT & 0xFFFFFFFF
+    if place.layout.spread:
+        return (
+            f"mov.b32 s, {state}; setp.eq.u32 p, s, 0; @p bra FA4TOP_SKIP;"
+            f" and.b32 s, {state}, {SLOT_MASK:#x}; setp.lt.u32 p, s, {place.layout.capacity};"
+            f" setp.ne.u32 q, s, {SLOT_MASK:#x}; and.b32 s, {state}, {~generation & 0xFFFFFFFF:#x};"
+            f" mul.wide.u32 a, s, {place.layout.stride}; add.u64 a, a, {place.slots:#x};"
+            f" and.b32 t, {state}, {generation:#x}; or.b32 t, t, {event << 2 | kind};"
+            f" @p st.global.v{width}.b32 [a], {{t, {words}}}; selp.b32 s, 1, 0, q; add.u32 s, {state}, s;"
+            " FA4TOP_SKIP: mov.b32 $0, s;"
+        )
     body = (
         f"and.b32 s, {state}, {SLOT_MASK:#x}; setp.lt.u32 p, s, {place.layout.capacity};"
         + ("" if place.branch else f" setp.ge.and.u32 p, {state}, {1 << GENERATION_SHIFT:#x}, p;")
@@ -136,7 +147,7 @@ def _store(place: Place, state: str, event: int, kind: int, words: str) -> str:
     )
 
 
-_REGISTERS = ".reg .pred p; .reg .b32 c,t,l,s; .reg .b64 a;"
+_REGISTERS = ".reg .pred p,q; .reg .b32 c,t,l,s; .reg .b64 a;"
 
 
 @dsl_user_op
