@@ -2,7 +2,7 @@
 
     python benchmarks/probe_cost.py [--shape b1,s8192,h24,d128] [--rounds 60] [--causal] [SET ...]
 
-Every SET is a probe set's name, or points joined by '+' (turn, waits, mark, tile, phases, branch). Workers stay
+Every SET is a probe set's name, or points joined by '+' (turn, waits, mark, tile, phases). Workers stay
 resident; in each round each gets one burst, in random order. Two numbers a set: launches in which nobody records
 (every CTA still runs the probes), and recorded launches.
 """

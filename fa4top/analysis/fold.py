@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -410,6 +410,4 @@ def _histogram(recent: list[_Traced]) -> tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def _with_verdict(snapshot: Snapshot) -> Snapshot:
-    from dataclasses import replace
-
     return replace(snapshot, verdict=verdict(snapshot))

@@ -150,9 +150,7 @@ class Fa4topApp(App[str]):
         if not message.replay and message.snapshot.engine is not None:
             # another viewer may have paused it
             self.view = replace(self.view, paused=message.snapshot.engine.state == "paused")
-        self.view = replace(
-            self.view, replay=message.replay, blocked=message.blocked, ended=message.ended, frame=self.view.frame + 1
-        )
+        self.view = replace(self.view, replay=message.replay, blocked=message.blocked, ended=message.ended)
         self._show()
         if self._feed is not None:
             # free the feed only when this frame was painted: that is what makes a slow terminal drop frames

@@ -21,4 +21,3 @@ class View:
     blocked: str = ""
     recording: bool = False
     ended: str = ""
-    frame: int = 0

@@ -34,6 +34,13 @@ def start(terminals: list[Terminal], *arguments: str, **options: object) -> Term
     return terminal
 
 
+def leave(terminal: Terminal, answer: str) -> None:
+    """Ask to leave a live session, and answer: s stops it, d detaches."""
+    terminal.type("q")
+    terminal.until("Leave fa4top")
+    terminal.type(answer)
+
+
 def test_bytes_a_tick_at_80x24_in_256_colours(terminals: list[Terminal]) -> None:
     terminal = start(terminals)
     terminal.until(READY)
@@ -53,9 +60,7 @@ def test_bytes_a_tick_at_80x24_in_256_colours(terminals: list[Terminal]) -> None
 def test_quit_restores_the_terminal(terminals: list[Terminal]) -> None:
     terminal = start(terminals)
     terminal.until(READY)
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("s")
+    leave(terminal, "s")
     assert terminal.wait() == 0 and terminal.restored() == []
     assert b"fa4top replay" in terminal.raw[-400:]
     wait_until(lambda: not live_sessions())
@@ -64,17 +69,13 @@ def test_quit_restores_the_terminal(terminals: list[Terminal]) -> None:
 def test_detach_and_attach_again(terminals: list[Terminal]) -> None:
     terminal = start(terminals)
     terminal.until(READY)
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("d")
+    leave(terminal, "d")
     assert terminal.wait() == 0 and terminal.restored() == []
     live = find_live()
     again = start(terminals, "attach", live.session_id[:11])
     again.until(READY)
     again.until("SIMULATED")
-    again.type("q")
-    again.until("Leave fa4top")
-    again.type("s")
+    leave(again, "s")
     assert again.wait() == 0
     wait_until(lambda: not live_sessions())
 
@@ -136,9 +137,7 @@ def test_suspend_and_foreground(terminals: list[Terminal]) -> None:
     terminal.until(lambda: terminal.raw.rfind(b"\x1b[?1049h") > terminal.raw.rfind(b"Stopped"))
     terminal.until(READY)
     wait_until(lambda: log.read_bytes().rfind(b'"state":"running"') > log.read_bytes().rfind(b'"state":"paused"'))
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("s")
+    leave(terminal, "s")
     terminal.until(lambda: b"fa4top replay" in terminal.raw)
     assert terminal.restored() == []
 
@@ -149,9 +148,7 @@ def test_resizing(terminals: list[Terminal]) -> None:
     for columns, rows, words in ((120, 40, "longest wait"), (40, 12, "SIMULATED"), (80, 24, "timeline, CTA")):
         terminal.resize(columns, rows)
         terminal.until(words)
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("s")
+    leave(terminal, "s")
     assert terminal.wait() == 0
 
 
@@ -166,9 +163,7 @@ def test_a_slow_reader_drops_frames_and_gets_the_present(terminals: list[Termina
     backlog = terminal.read(0.5)
     assert backlog < 700_000
     terminal.until(lambda: terminal.text != before)
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("s")
+    leave(terminal, "s")
     assert terminal.wait() == 0
 
 
@@ -180,9 +175,7 @@ def test_no_color_and_ascii(terminals: list[Terminal]) -> None:
     colours = {int(c) for c in re.findall(rb"\x1b\[(?:\d+;)*38;5;(\d+)", terminal.raw)}
     greys = {0, 7, 8, 15, 16, 59, 102, 145, 188, 231, *range(232, 256)}  # of the 256-colour palette
     assert colours <= greys, colours - greys
-    terminal.type("q")
-    terminal.until("Leave fa4top")
-    terminal.type("s")
+    leave(terminal, "s")
     assert terminal.wait() == 0
 
 

@@ -119,9 +119,7 @@ def _wrap_role(kernel: Any, role: RoleProbes, injection: Injection) -> None:
                 index = index // role.index_divisor
         # the thread whose index has none of these bits records
         elected = 31 if role.elected == "warp" else 127
-        place = Place(
-            layout, injection.buffer, injection.config, LAYOUT_ID, first, layout.stride == 8 or injection.has("branch")
-        )
+        place = Place(layout, injection.buffer, injection.config, LAYOUT_ID, first)
         recorder = Recorder(place, role.method, index, elected)
         injection.counts[role.method] = recorder.counts
         if layout.stride == 16:

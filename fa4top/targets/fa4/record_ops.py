@@ -45,18 +45,13 @@ def _asm(result: Any, operands: list[Any], text: str, constraints: str) -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a compiled kernel writes: addresses are baked in as immediates.
-
-    ``branch``: threads that do not record jump over the store, which keeps the store's address and descriptor out of
-    the registers of the hot path (sm_103a's softmax spills without); else the store is predicated.
-    """
+    """Where a compiled kernel writes: addresses are baked in as immediates."""
 
     layout: BufferLayout
     buffer: int
     config: int
     layout_id: int
     first_role: int = 0
-    branch: bool = False
 
     @property
     def header(self) -> int:
@@ -131,19 +126,13 @@ def _store(place: Place, state: str, event: int, kind: int, words: str) -> str:
             f" @p st.global.v{width}.b32 [a], {{t, {words}}}; selp.b32 s, 1, 0, q; add.u32 s, {state}, s;"
             " FA4TOP_SKIP: mov.b32 $0, s;"
         )
-    body = (
+    return (
         f"and.b32 s, {state}, {SLOT_MASK:#x}; setp.lt.u32 p, s, {place.layout.capacity};"
-        + ("" if place.branch else f" setp.ge.and.u32 p, {state}, {1 << GENERATION_SHIFT:#x}, p;")
-        + f" bfe.u32 l, {state}, {SLOT_BITS}, {GENERATION_SHIFT - SLOT_BITS};"
+        f" setp.ge.and.u32 p, {state}, {1 << GENERATION_SHIFT:#x}, p;"
+        f" bfe.u32 l, {state}, {SLOT_BITS}, {GENERATION_SHIFT - SLOT_BITS};"
         f" mad.lo.u32 l, l, {place.layout.capacity}, s; mul.wide.u32 a, l, {place.layout.stride};"
         f" add.u64 a, a, {place.slots:#x}; and.b32 t, {state}, {generation:#x}; or.b32 t, t, {event << 2 | kind};"
-        f" @p st.global.v{width}.b32 [a], {{t, {words}}};"
-    )
-    if not place.branch:
-        return body + f" add.u32 $0, {state}, 1;"
-    return (
-        f"mov.b32 s, {state}; setp.eq.u32 p, s, 0; @p bra FA4TOP_SKIP; {body} add.u32 s, {state}, 1;"
-        " FA4TOP_SKIP: mov.b32 $0, s;"
+        f" @p st.global.v{width}.b32 [a], {{t, {words}}}; add.u32 $0, {state}, 1;"
     )
 
 
