@@ -42,6 +42,9 @@ EVENTS: tuple[Event, ...] = (
     Event(23, "store P", detail=True),
     Event(24, "S ready"),
     Event(25, "mask", detail=True),
+    Event(26, "wait P free", wait="wait P free"),
+    Event(27, "wait slot", wait="wait slot"),
+    Event(28, "wait sum", wait="wait sum"),
 )
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

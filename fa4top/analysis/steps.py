@@ -32,8 +32,13 @@ STEP_RULES: dict[str, dict[str, StepRule]] = {
         "softmax1": StepRule("step", True),
         "correction": StepRule("wait stats", False, per_stage=True),
     },
+    "builtin": {
+        "mma": StepRule("PV", False, per_stage=True),
+        "softmax0": StepRule("step", True),
+        "softmax1": StepRule("step", True),
+    },
 }
-STEP_ROLE: dict[str, str] = {"sm90": "mma0", "sm100": "softmax0"}
+STEP_ROLE: dict[str, str] = {"sm90": "mma0", "sm100": "softmax0", "builtin": "softmax0"}
 WAITS: dict[int, str] = {event.id: event.wait for event in EVENTS if event.wait}
 
 

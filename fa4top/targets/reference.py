@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -56,3 +58,38 @@ def float_to_bf16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """float32 to bfloat16 bits, round to nearest even; finite input."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def _e4m3_values() -> npt.NDArray[np.float32]:
+    """The 256 values of e4m3 (finite, one NaN each sign), by bit pattern."""
+    bits = np.arange(256)
+    exponent, mantissa = (bits >> 3) & 15, bits & 7
+    values = np.where(exponent == 0, mantissa / 512.0, (1.0 + mantissa / 8.0) * 2.0 ** (exponent - 7.0))
+    values[(bits & 0x7F) == 0x7F] = np.nan
+    result: npt.NDArray[np.float32] = np.where(bits & 0x80, -values, values).astype(np.float32)
+    return result
+
+
+E4M3_VALUES = _e4m3_values()
+
+
+def e4m3_to_float(bits: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """e4m3 bit patterns as float32, same shape."""
+    return E4M3_VALUES[bits]
+
+
+def bf16_bits_to_e4m3(bits: Any, module: Any) -> Any:
+    """bf16 bit patterns to e4m3 bit patterns, round to nearest even, saturating: one look into a table of 65 536.
+
+    Args:
+        bits: uint16 array of ``module`` (NumPy or CuPy).
+    """
+    exact = bf16_to_float(np.arange(65536, dtype=np.uint32).astype(np.uint16))
+    magnitude = np.minimum(np.nan_to_num(np.abs(exact), nan=0.0, posinf=448.0), 448.0)
+    positive = E4M3_VALUES[:127].astype(np.float64)
+    upper = np.searchsorted(positive, magnitude, side="left").clip(1, 126)
+    lower = upper - 1
+    below, above = magnitude - positive[lower], positive[upper] - magnitude
+    nearest = np.where((below < above) | ((below == above) & (lower % 2 == 0)), lower, upper)
+    table = (nearest | ((np.arange(65536) >> 8) & 0x80)).astype(np.uint8)
+    return module.asarray(table)[bits]

@@ -1,0 +1,1 @@
+"""What targets of our own CUDA C++ share: NVRTC with a disk cache, tensor maps, trace buffers."""
