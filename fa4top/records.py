@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 0
+SCHEMA_MINOR = 1
 
 KINDS: dict[str, type[Body]] = {}
 
@@ -237,6 +237,92 @@ class GpuSample(Body, kind="gpu"):
     throttle: list[str]
     foreign_pids: list[int]
     cost_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class BenchResult(Body, kind="bench"):
+    """One microbenchmark on one chip.
+
+    ``status``: measured; compiled (SASS checked, not run); refused (``text`` says why: what SASS held, or a figure above
+    the unit's limit); lacking (this architecture has no such instruction); failed. ``value`` and its p5 and p95 over
+    repeats are in ``unit``; ``curve`` is (threads, value). ``perfect`` is what a mix would reach at perfect overlap.
+    """
+
+    worker: str
+    plan_id: int
+    arch: str
+    device: str
+    name: str
+    group: str
+    unit: str
+    status: str
+    index: int
+    total: int
+    value: float | None = None
+    p5: float | None = None
+    p95: float | None = None
+    limit: float | None = None
+    limit_share: float | None = None
+    perfect: float | None = None
+    published: float | None = None
+    results: int = 1
+    threads: int = 0
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    text: str = ""
+    compiler: str = ""
+
+
+@dataclass(frozen=True)
+class SweepState(Body, kind="sweep"):
+    """A sweep's plan and course: running, done, failed. ``knob`` takes ``values``; ``series_knob`` (may be '') takes
+    ``series`` around it. ``refused`` maps ``series/value`` to the sentence that says why it is not launched."""
+
+    sweep_id: int
+    target: str
+    device: str
+    arch: str
+    shape: Shape
+    knobs: dict[str, str]
+    knob: str
+    values: list[str]
+    series_knob: str
+    series: list[str]
+    state: str
+    refused: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class SweepPoint(Body, kind="sweep_point"):
+    """One setting of a sweep: medians with p5 and p95, from fresh workers.
+
+    ``tflops`` and ``time_us`` are the clean twin's, over bursts; ``period_cycles`` is the traced period of the lead role;
+    waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused, failed.
+    """
+
+    sweep_id: int
+    plan_id: int
+    series: str
+    value: str
+    status: str
+    text: str = ""
+    time_us: float | None = None
+    tflops: float | None = None
+    tflops_p5: float | None = None
+    tflops_p95: float | None = None
+    clean_period_cycles: float | None = None
+    period_cycles: float | None = None
+    period_p5_cycles: float | None = None
+    period_p95_cycles: float | None = None
+    wait_p_cycles: float | None = None
+    wait_p_rest_cycles: float | None = None
+    wait_p_share: float | None = None
+    wait_p_rest_share: float | None = None
+    probe_effect: float | None = None
+    sm_clock_mhz: float | None = None
+    bursts: int = 0
+    traces: int = 0
+    output: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@
 //
 // Per CTA: two stages (Q tiles) of 64 rows, KV blocks of 128. One KV step of the MMA warpgroup, for each stage s:
 // issue S = Q K^T of the next block; wait for P of this block (first signal); rescale O if a row maximum grew; issue the
-// first K-tiles of O += P V; wait for the second signal; issue the rest; store S of the next block for softmax.
+// first K-tiles of O += P V; wait for the second signal; issue the rest; store S for softmax. As in FA4, S of the next
+// block comes after P of this one; S_EARLY stores it before waiting for P instead.
 //
 // Compile-time settings, all set by the host (fa4top/targets/builtin): PV_FP8, CAUSAL, KV_STAGES, P_CHUNKS (store chunks
 // of P), P_FIRST (chunks before the first signal), PV_FIRST (K-tiles issued before waiting for the second),
-// EXP2_EIGHTHS, FOLD_SCALE, TILE_ORDER, LOST_SIGNAL.
+// S_EARLY, EXP2_EIGHTHS, FOLD_SCALE, TILE_ORDER, LOST_SIGNAL.
 //
 // fp8: P and V are e4m3. wgmma wants both operands K-major in fp8, so V comes transposed, (batch, kv heads, 128, keys),
 // with the keys of each 16 in the order 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15: that is how the S fragment lies in
@@ -35,15 +36,13 @@ enum Event : u32 {
   kWaitPRest = 8,
   kWaitS = 9,
   kWaitQ = 12,
-  kQK = 13,
-  kPV = 14,
-  kRescale = 17,
   kEpilogue = 18,
   kRowMax = 21,
   kExp2 = 22,
   kWaitFreeP = 26,
   kWaitFreeKV = 27,
   kWaitSum = 28,
+  kWaitFreeS = 29,
 };
 
 constexpr u32 kRows = 64, kBlock = 128, kDim = 128;
@@ -73,7 +72,8 @@ enum Barrier : u32 {
   kPEmpty = 10,
   kSumFull = 12,
   kOFull = 14,
-  kKVFull = 16,
+  kSEmpty = 16,
+  kKVFull = 18,
   kKVEmpty = kKVFull + KV_STAGES,
   kBarrierCount = kKVEmpty + KV_STAGES,
 };
@@ -179,7 +179,7 @@ struct Mma {
   const Shared& shared;
   Recorder& recorder;
   Ring next;
-  u32 p_phase = 0, tiles = 0;
+  u32 s_phase = 0, p_phase = 0, tiles = 0, held_v = 0;  // held_v: slot of the V that PV in flight reads
 
   __device__ __forceinline__ void issue_qk(float (&s)[64], u32 stage, u32 k_slot) {
     const u64 q = matrix_descriptor(shared.q(stage), 16, 1024), k = matrix_descriptor(shared.kv(k_slot), 16, 1024);
@@ -208,17 +208,15 @@ struct Mma {
     const u64 p = matrix_descriptor(shared.p(stage), 16, 1024);
     const u64 v = PV_FP8 ? matrix_descriptor(shared.kv(v_slot), 16, 1024)
                          : matrix_descriptor(shared.kv(v_slot), kSlotBytes / 2, 1024);
-    recorder.begin(kPV);
     pin(o);
     wgmma_fence();
 #pragma unroll
     for (u32 tile = 0; tile < PV_FIRST; ++tile) pv_tile(o, p, v, tile, tile > 0 ? 1 : accumulate);
     wgmma_commit();
-    traced_wait(recorder, kWaitPRest, shared.barrier(kPRest + stage), p_phase);
+    traced_wait_late(recorder, kWaitPRest, shared.barrier(kPRest + stage), p_phase);
 #pragma unroll
     for (u32 tile = PV_FIRST; tile < kTiles; ++tile) pv_tile(o, p, v, tile, 1);
     wgmma_commit();
-    recorder.end(kPV);
   }
 
   __device__ __forceinline__ void rescale(float (&o)[64], u32 stage, u32 first_row) {
@@ -239,7 +237,6 @@ struct Mma {
 
   // The S fragment as it lies in registers: softmax's thread t takes what thread t put.
   __device__ __forceinline__ void store_s(float (&s)[64], u32 stage, u32 thread) {
-    pin(s);
     const u32 address = shared.s(stage) + thread * 16;
 #pragma unroll
     for (u32 i = 0; i < 16; ++i)
@@ -261,37 +258,71 @@ struct Mma {
     arrive_warp(shared.barrier(kOFull + stage));
   }
 
-  // One KV step. Nothing is in flight at its end: ptxas serialises all wgmmas (C7514) when accumulators that ordinary
-  // instructions touch, as in rescale, are in flight across a loop's back edge.
+  // The step mark stands where the tensor cores have work queued, so that recording costs nothing.
+  __device__ __forceinline__ void start_s(float (&s)[64], u32 stage, u32 k_slot) {
+    issue_qk(s, stage, k_slot);
+    recorder.flush();
+    recorder.mark(kStep);
+  }
+
+  __device__ __forceinline__ void hand_over_s(float (&s)[64], u32 stage, u32 thread) {
+    pin(s);
+    traced_wait(recorder, kWaitFreeS, shared.barrier(kSEmpty + stage), s_phase ^ 1);
+    store_s(s, stage, thread);
+  }
+
+  __device__ __forceinline__ void multiply_p(float (&o)[64], u32 stage, const Ring& v, bool accumulate, u32 first_row) {
+    traced_wait_late(recorder, kWaitP, shared.barrier(kPFirst + stage), p_phase);
+    if (accumulate) rescale(o, stage, first_row);
+    if (stage == 0) traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + v.slot), v.phase);
+    issue_pv(o, stage, v.slot, accumulate);
+  }
+
+  // One KV step: S of the next block, O of this one. ptxas serialises all wgmmas (C7514) when accumulators that ordinary
+  // instructions touch, as in rescale, are in flight across a loop's back edge and are not waited for at once.
   __device__ __forceinline__ void step(float (&s)[64], float (&o0)[64], float (&o1)[64], bool first, u32 thread,
                                        u32 first_row) {
     const Ring k = next;
     next.advance();
     const Ring v = next;
     next.advance();
-    // stage 0
     traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + k.slot), k.phase);
-    issue_qk(s, 0, k.slot);
-    traced_wait(recorder, kWaitP, shared.barrier(kPFirst + 0), p_phase);
-    if (!first) rescale(o0, 0, first_row);
-    traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + v.slot), v.phase);
-    issue_pv(o0, 0, v.slot, !first);
-    wgmma_wait<2>();
-    store_s(s, 0, thread);
-    // stage 1
-    issue_qk(s, 1, k.slot);
-    wgmma_wait<1>();
-    arrive_warp(shared.barrier(kPEmpty + 0));
-    traced_wait(recorder, kWaitP, shared.barrier(kPFirst + 1), p_phase);
-    if (!first) rescale(o1, 1, first_row);
-    issue_pv(o1, 1, v.slot, !first);
-    wgmma_wait<2>();
-    arrive_warp(shared.barrier(kKVEmpty + k.slot));
-    store_s(s, 1, thread);
-    wgmma_wait<0>();
-    arrive_warp(shared.barrier(kPEmpty + 1));
-    arrive_warp(shared.barrier(kKVEmpty + v.slot));
+    start_s(s, 0, k.slot);
+    if (S_EARLY) {
+      wgmma_wait<0>();
+      if (!first) release_pv(1, held_v);
+      hand_over_s(s, 0, thread);
+      multiply_p(o0, 0, v, !first, first_row);
+      start_s(s, 1, k.slot);
+      wgmma_wait<0>();
+      release_pv(0);
+      arrive_warp(shared.barrier(kKVEmpty + k.slot));
+      hand_over_s(s, 1, thread);
+      multiply_p(o1, 1, v, !first, first_row);
+    } else {
+      multiply_p(o0, 0, v, !first, first_row);
+      wgmma_wait<2>();  // S is there; both parts of PV go on
+      hand_over_s(s, 0, thread);
+      start_s(s, 1, k.slot);
+      wgmma_wait<1>();
+      release_pv(0);
+      multiply_p(o1, 1, v, !first, first_row);
+      wgmma_wait<2>();
+      arrive_warp(shared.barrier(kKVEmpty + k.slot));
+      hand_over_s(s, 1, thread);
+      wgmma_wait<0>();
+      release_pv(1, v.slot);
+    }
+    held_v = v.slot;
+    s_phase ^= 1;
     p_phase ^= 1;
+  }
+
+  // PV of a stage is over: its P may be written again; after the second stage V's slot is free too.
+  __device__ __forceinline__ void release_pv(u32 stage) { arrive_warp(shared.barrier(kPEmpty + stage)); }
+  __device__ __forceinline__ void release_pv(u32 stage, u32 v_slot) {
+    release_pv(stage);
+    arrive_warp(shared.barrier(kKVEmpty + v_slot));
   }
 };
 
@@ -301,15 +332,16 @@ __device__ void mma_role(const Shared& shared, const Problem& p, Recorder& recor
   float s[64], o0[64], o1[64];
   for (int index = blockIdx.x; index < tile_count(p); index += gridDim.x, ++mma.tiles) {
     const Tile tile = tile_at(p, index);
-    // prologue: S of the first block, both stages
+    // S of the first block
     traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + mma.next.slot), mma.next.phase);
 #pragma unroll
     for (u32 stage = 0; stage < 2; ++stage) {
       traced_wait(recorder, kWaitQ, shared.barrier(kQFull + stage), mma.tiles & 1);
-      mma.issue_qk(s, stage, mma.next.slot);
+      mma.start_s(s, stage, mma.next.slot);
       wgmma_wait<0>();
-      mma.store_s(s, stage, thread);
+      mma.hand_over_s(s, stage, thread);
     }
+    mma.s_phase ^= 1;
     arrive_warp(shared.barrier(kKVEmpty + mma.next.slot));
     mma.next.advance();
 
@@ -319,16 +351,14 @@ __device__ void mma_role(const Shared& shared, const Problem& p, Recorder& recor
     const bool accumulate = tile.blocks > 1;
     arrive_warp(shared.barrier(kQEmpty + 0));
     arrive_warp(shared.barrier(kQEmpty + 1));
+    wgmma_wait<0>();
+    if (S_EARLY && accumulate) mma.release_pv(1, mma.held_v);
     const Ring v = mma.next;
     mma.next.advance();
-    traced_wait(recorder, kWaitP, shared.barrier(kPFirst + 0), mma.p_phase);
-    if (accumulate) mma.rescale(o0, 0, first_row);
-    traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + v.slot), v.phase);
-    mma.issue_pv(o0, 0, v.slot, accumulate);
-    traced_wait(recorder, kWaitP, shared.barrier(kPFirst + 1), mma.p_phase);
-    if (accumulate) mma.rescale(o1, 1, first_row);
-    mma.issue_pv(o1, 1, v.slot, accumulate);
+    mma.multiply_p(o0, 0, v, accumulate, first_row);
+    mma.multiply_p(o1, 1, v, accumulate, first_row);
     mma.p_phase ^= 1;
+    recorder.flush();
     recorder.begin(kEpilogue);
     wgmma_wait<2>();
     pin(o0);
@@ -438,7 +468,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
     for (int step = 0; step < tile.blocks; ++step) {
       float x[64];
       recorder.mark(kStep);
-      traced_wait(recorder, kWaitS, shared.barrier(kSFull + stage), phase);
+      traced_wait_late(recorder, kWaitS, shared.barrier(kSFull + stage), phase);
       const u32 source = shared.s(stage) + thread * 16;
 #pragma unroll
       for (u32 i = 0; i < 16; ++i)
@@ -462,6 +492,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
       }
       const float factor0 = row0.grow(quad_max(max0), p.scale_log2, step == 0);
       const float factor1 = row1.grow(quad_max(max1), p.scale_log2, step == 0);
+      arrive_warp(shared.barrier(kSEmpty + stage));  // S is in registers
       recorder.detail_end(kRowMax);
       traced_wait(recorder, kWaitFreeP, shared.barrier(kPEmpty + stage), phase ^ 1);
       if (lane % 4 == 0) {
@@ -481,6 +512,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
       if (index != int(blockIdx.x) || step != 5 || stage != 1)
 #endif
         arrive_warp(shared.barrier(kPRest + stage));
+      recorder.flush();
       recorder.detail_end(kExp2);
       phase ^= 1;
     }
@@ -528,6 +560,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
       barrier_init(shared.barrier(kQFull + stage), 1);
       barrier_init(shared.barrier(kQEmpty + stage), kEveryWarp);
       barrier_init(shared.barrier(kSFull + stage), kEveryWarp);
+      barrier_init(shared.barrier(kSEmpty + stage), kEveryWarp);
       barrier_init(shared.barrier(kPFirst + stage), kEveryWarp);
       barrier_init(shared.barrier(kPRest + stage), kEveryWarp);
       barrier_init(shared.barrier(kPEmpty + stage), kEveryWarp);

@@ -4,9 +4,8 @@
 // (tag, %clock); the tag holds the launch generation (31..22), the event id (7..2) and the kind (1..0: begin, end, mark),
 // so it is never zero and a stale slot can not be decoded. Config: word 0 the CTA that records, word 1 the generation.
 //
-// The state of a role's probes is one register: generation << 22 | role << 20 | slot; below 1 << 22 for threads that do
-// not record. One elected thread a role records; no atomics; the store is predicated, because a branch around it costs
-// more on Hopper. With FA4TOP_TRACE 0 nothing of this is compiled.
+// One elected thread a role records; no atomics; the store is predicated, because a branch around it costs more on
+// Hopper. With FA4TOP_TRACE 0 nothing of this is compiled.
 #pragma once
 
 #include "ptx.cuh"
@@ -35,52 +34,52 @@ class Recorder {
  public:
 #if FA4TOP_TRACE
   // Call once a role, in all of its threads; `elected` is true in one of them.
-  __device__ __forceinline__ Recorder(const Trace& trace, u32 role, bool elected) : buffer_(trace.buffer) {
+  __device__ __forceinline__ Recorder(const Trace& trace, u32 role, bool elected)
+      : trace_(trace), role_(role) {
     const u32 cta = trace.config[0], generation = trace.config[1];
     const u32 own = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const bool records = elected && own == cta;
-    state_ = records ? generation << 22 | role << 20 : 0;
+    slots_ = reinterpret_cast<u64>(trace.buffer) + FA4TOP_ROLES * 64 + static_cast<u64>(role) * FA4TOP_CAPACITY * 8;
+    generation_ = generation << 22;
+    slot_ = records ? 0 : kNever;
     if (records) {
-      u32* header = header_of(role);
-      header[0] = 1;  // layout: 8-byte events
-      header[1] = generation;
-      header[2] = header[3] = 0;
-      header[4] = sm_id();
-      header[5] = own;
-      header[6] = 1;  // started
-      anchor(header + 8);
+      u32* words = header();
+      words[0] = 1;  // layout: 8-byte events
+      words[1] = generation;
+      words[2] = words[3] = 0;
+      words[4] = sm_id();
+      words[5] = own;
+      words[6] = 1;  // started
+      anchor(words + 8);
     }
   }
 
-  __device__ __forceinline__ void record(u32 event, u32 kind) {
-    const u32 slot = state_ & 0xFFFFF;
-    const u32 index = (state_ >> 20 & 3) * FA4TOP_CAPACITY + slot;
-    const u64 address = reinterpret_cast<u64>(buffer_) + FA4TOP_ROLES * 64 + static_cast<u64>(index) * 8;
-    const u32 tag = (state_ & 0xFFC00000) | event << 2 | kind;
-    asm volatile(
-        "{ .reg .pred p; .reg .b32 c; mov.u32 c, %%clock;"
-        " setp.lt.u32 p, %2, %4; setp.ge.and.u32 p, %3, 0x400000, p;"
-        " @p st.global.v2.b32 [%0], {%1, c}; }" ::"l"(address),
-        "r"(tag), "r"(slot), "r"(state_), "n"(FA4TOP_CAPACITY)
-        : "memory");
-    state_ += slot != 0xFFFFF;
-  }
+  __device__ __forceinline__ void record(u32 event, u32 kind) { store(event << 2 | kind, clock()); }
 
   // Counts and end anchors; without it the role reads as unfinished.
   __device__ __forceinline__ void finish() {
-    if (state_ < 1u << 22) return;
-    u32* header = header_of(state_ >> 20 & 3);
-    const u32 count = state_ & 0xFFFFF;
-    const u32 kept = count < FA4TOP_CAPACITY ? count : FA4TOP_CAPACITY;
-    header[2] = kept;
-    header[3] = count - kept;
-    anchor(header + 12);
-    header[6] = 2;  // finished
+    if (slot_ >= kNever) return;
+    const u32 kept = slot_ < FA4TOP_CAPACITY ? slot_ : FA4TOP_CAPACITY;
+    u32* words = header();
+    words[2] = kept;
+    words[3] = slot_ - kept;
+    anchor(words + 12);
+    words[6] = 2;  // finished
   }
 
  private:
-  __device__ __forceinline__ u32* header_of(u32 role) const {
-    return reinterpret_cast<u32*>(buffer_ + role * 64);
+  static constexpr u32 kNever = 0x80000000;  // slot of threads that do not record: above every capacity
+  __device__ __forceinline__ static u32 clock() {
+    u32 value;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(value)::"memory");
+    return value;
+  }
+  __device__ __forceinline__ void store(u32 event_and_kind, u32 clock) {
+    asm volatile("{ .reg .pred p; setp.lt.u32 p, %2, %4; @p st.global.v2.b32 [%0], {%1, %3}; }" ::"l"(slots_ +
+                                                                                                  slot_ * 8ull),
+                 "r"(generation_ | event_and_kind), "r"(slot_), "r"(clock), "n"(FA4TOP_CAPACITY)
+                 : "memory");
+    ++slot_;
   }
   __device__ __forceinline__ static u32 sm_id() {
     u32 id;
@@ -93,12 +92,28 @@ class Recorder {
     reinterpret_cast<u64*>(words)[0] = timer;
     reinterpret_cast<u64*>(words)[1] = clock;
   }
-  unsigned char* buffer_;
-  u32 state_;
+  __device__ __forceinline__ u32* header() const { return reinterpret_cast<u32*>(trace_.buffer + role_ * 64); }
+  const Trace& trace_;  // in the kernel's parameters: costs no registers
+  const u32 role_;
+  u64 slots_;
+  u32 generation_, slot_, late_clock_ = 0, late_event_ = 0;
+
+ public:
+  // The end of a wait: the clock is read now, and stored by flush(), where nobody waits for this role.
+  __device__ __forceinline__ void end_later(u32 event) {
+    late_clock_ = clock();
+    late_event_ = event;
+  }
+  __device__ __forceinline__ void flush() {
+    if (late_event_) store(late_event_ << 2 | kEnd, late_clock_);
+    late_event_ = 0;
+  }
 #else
   __device__ __forceinline__ Recorder(const Trace&, u32, bool) {}
   __device__ __forceinline__ void record(u32, u32) {}
   __device__ __forceinline__ void finish() {}
+  __device__ __forceinline__ void end_later(u32) {}
+  __device__ __forceinline__ void flush() {}
 #endif
  public:
   __device__ __forceinline__ void begin(u32 event) { record(event, kBegin); }
@@ -121,9 +136,23 @@ class Recorder {
 __device__ __forceinline__ void traced_wait(Recorder& recorder, u32 event, u32 barrier, u32 parity) {
 #if FA4TOP_TRACE
   if (barrier_test(barrier, parity)) return;
+  recorder.flush();
   recorder.begin(event);
   barrier_wait(barrier, parity);
   recorder.end(event);
+#else
+  barrier_wait(barrier, parity);
+#endif
+}
+
+// The same where work hangs on this wait: call recorder.flush() once that work is on its way. One such wait at a time.
+__device__ __forceinline__ void traced_wait_late(Recorder& recorder, u32 event, u32 barrier, u32 parity) {
+#if FA4TOP_TRACE
+  if (barrier_test(barrier, parity)) return;
+  recorder.flush();
+  recorder.begin(event);
+  barrier_wait(barrier, parity);
+  recorder.end_later(event);
 #else
   barrier_wait(barrier, parity);
 #endif

@@ -45,6 +45,7 @@ EVENTS: tuple[Event, ...] = (
     Event(26, "wait P free", wait="wait P free"),
     Event(27, "wait slot", wait="wait slot"),
     Event(28, "wait sum", wait="wait sum"),
+    Event(29, "wait S free", wait="wait S free"),
 )
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

@@ -33,7 +33,7 @@ STEP_RULES: dict[str, dict[str, StepRule]] = {
         "correction": StepRule("wait stats", False, per_stage=True),
     },
     "builtin": {
-        "mma": StepRule("PV", False, per_stage=True),
+        "mma": StepRule("step", True, per_stage=True),
         "softmax0": StepRule("step", True),
         "softmax1": StepRule("step", True),
     },

@@ -28,6 +28,7 @@ def macros(shape: Shape, knobs: dict[str, str], trace: int) -> dict[str, int | s
         "P_CHUNKS": split.chunks,
         "P_FIRST": split.producer,
         "PV_FIRST": split.consumer,
+        "S_EARLY": int(knobs["s_handover"] == "early"),
         "EXP2_EIGHTHS": int(8 * Fraction(knobs["exp2_emulation"])),
         "FOLD_SCALE": int(knobs["fp8_scale"] == "folded"),
         "TILE_ORDER": tile_order(knobs, shape.causal),
@@ -57,4 +58,4 @@ def build(shape: Shape, knobs: dict[str, str], trace: int) -> Cubin:
 def shared_bytes(knobs: dict[str, str]) -> int:
     """Dynamic shared memory of one CTA: Q, the K/V ring, S, P, row factors and sums, barriers."""
     stages = int(knobs["kv_stages"])
-    return 2 * 16384 + stages * 32768 + 2 * 32768 + 2 * 16384 + 4 * 256 + 8 * (16 + 2 * stages)
+    return 2 * 16384 + stages * 32768 + 2 * 32768 + 2 * 16384 + 4 * 256 + 8 * (18 + 2 * stages)

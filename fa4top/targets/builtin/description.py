@@ -21,6 +21,12 @@ KNOBS = (
         ("auto", *_SPLITS),
     ),
     Knob("p_chunks", "auto", "stores that P is written in; auto: one a K-tile", ("auto", "1", "2", "4", "8")),
+    Knob(
+        "s_handover",
+        "after_p",
+        "when S of the next block goes to softmax: after P of this block has come, as in FA4, or early",
+        ("after_p", "early"),
+    ),
     Knob("kv_stages", "3", "slots of the ring that K and V pass through", ("2", "3")),
     Knob(
         "exp2_emulation",

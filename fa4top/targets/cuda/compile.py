@@ -77,7 +77,7 @@ def compile_kernel(
     key = _key(folder, source, text, options, headers or {}, compiler)
     if (kept := _read_cache(key, compiler)) is not None:
         return kept
-    generated = dict(headers or {})
+    generated = {name.encode(): content.encode() for name, content in (headers or {}).items()}
     program = nvrtc.createProgram(text, source, tuple(generated.values()), tuple(generated.keys()))
     try:
         nvrtc.compileProgram(program, options)
