@@ -18,6 +18,10 @@
 // with the keys of each 16 in the order 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15: that is how the S fragment lies in
 // registers, so P needs no shuffles.
 
+#ifndef EVERY_THREAD_ARRIVES
+#define EVERY_THREAD_ARRIVES 0
+#endif
+
 #include "softmax_math.cuh"
 #include "trace.cuh"
 #include "wgmma.cuh"
@@ -57,7 +61,7 @@ constexpr int kTiles = PV_FP8 ? 4 : 8;             // K-tiles of PV: 32 or 16 ke
 constexpr int kTilesPerChunk = kTiles / P_CHUNKS;
 constexpr float kGrowth = PV_FP8 ? 4.0f : 8.0f;    // the maximum may lag by this many powers of two before O is rescaled
 constexpr float kOffset = PV_FP8 ? 4.0f : 0.0f;    // P times 2^offset: uses e4m3's range, cancels in O / sum
-constexpr u32 kEveryWarp = 4;
+constexpr u32 kEveryWarp = EVERY_THREAD_ARRIVES ? 128 : 4;
 
 static_assert(kTiles % P_CHUNKS == 0 && P_FIRST >= 1 && P_FIRST < P_CHUNKS + (P_CHUNKS == 1), "P_CHUNKS, P_FIRST");
 static_assert(PV_FIRST >= 1 && PV_FIRST < kTiles, "PV_FIRST");
@@ -123,9 +127,15 @@ struct Shared {
   __device__ __forceinline__ u32 sum(u32 stage) const { return base + kSum + stage * kRows * 4; }
 };
 
+// One arrival a warp, which covers all its threads. compute-sanitizer's racecheck follows single threads only: for it,
+// EVERY_THREAD_ARRIVES makes each thread arrive by itself.
 __device__ __forceinline__ void arrive_warp(u32 barrier) {
+#if EVERY_THREAD_ARRIVES
+  barrier_arrive(barrier);
+#else
   __syncwarp();
   if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+#endif
 }
 
 // Address of this lane's 16-byte row for store_matrices, in a K-major tile with 128-byte rows and swizzle.
@@ -140,8 +150,9 @@ __device__ void load_role(const Shared& shared, const Problem& p, const TensorMa
                           const TensorMap* v, Recorder& recorder) {
   Ring ring;
   u32 tiles = 0;
+  Late slot_wait;
   auto load = [&](const TensorMap* map, bool is_v, int block, const Tile& tile, int kv_head) {
-    traced_wait(recorder, kWaitFreeKV, shared.barrier(kKVEmpty + ring.slot), ring.phase ^ 1);
+    recorder.wait_late(slot_wait, shared.barrier(kKVEmpty + ring.slot), ring.phase ^ 1);
     const u32 full = shared.barrier(kKVFull + ring.slot), target = shared.kv(ring.slot);
     barrier_expect(full, is_v ? kVBytes : kSlotBytes);
     const int key = block * int(kBlock);
@@ -151,6 +162,7 @@ __device__ void load_role(const Shared& shared, const Problem& p, const TensorMa
       tensor_load(target, map, full, 0, kv_head, key, tile.batch);
       tensor_load(target + kSlotBytes / 2, map, full, 64, kv_head, key, tile.batch);
     }
+    recorder.flush(kWaitFreeKV, slot_wait);
     ring.advance();
   };
   for (int index = blockIdx.x; index < tile_count(p); index += gridDim.x, ++tiles) {
@@ -180,6 +192,7 @@ struct Mma {
   Recorder& recorder;
   Ring next;
   u32 s_phase = 0, p_phase = 0, tiles = 0, held_v = 0;  // held_v: slot of the V that PV in flight reads
+  Late p_wait, rest_wait;
 
   __device__ __forceinline__ void issue_qk(float (&s)[64], u32 stage, u32 k_slot) {
     const u64 q = matrix_descriptor(shared.q(stage), 16, 1024), k = matrix_descriptor(shared.kv(k_slot), 16, 1024);
@@ -213,7 +226,7 @@ struct Mma {
 #pragma unroll
     for (u32 tile = 0; tile < PV_FIRST; ++tile) pv_tile(o, p, v, tile, tile > 0 ? 1 : accumulate);
     wgmma_commit();
-    traced_wait_late(recorder, kWaitPRest, shared.barrier(kPRest + stage), p_phase);
+    recorder.wait_late(rest_wait, shared.barrier(kPRest + stage), p_phase);
 #pragma unroll
     for (u32 tile = PV_FIRST; tile < kTiles; ++tile) pv_tile(o, p, v, tile, 1);
     wgmma_commit();
@@ -261,8 +274,13 @@ struct Mma {
   // The step mark stands where the tensor cores have work queued, so that recording costs nothing.
   __device__ __forceinline__ void start_s(float (&s)[64], u32 stage, u32 k_slot) {
     issue_qk(s, stage, k_slot);
-    recorder.flush();
+    flush();
     recorder.mark(kStep);
+  }
+
+  __device__ __forceinline__ void flush() {
+    recorder.flush(kWaitP, p_wait);
+    recorder.flush(kWaitPRest, rest_wait);
   }
 
   __device__ __forceinline__ void hand_over_s(float (&s)[64], u32 stage, u32 thread) {
@@ -272,7 +290,7 @@ struct Mma {
   }
 
   __device__ __forceinline__ void multiply_p(float (&o)[64], u32 stage, const Ring& v, bool accumulate, u32 first_row) {
-    traced_wait_late(recorder, kWaitP, shared.barrier(kPFirst + stage), p_phase);
+    recorder.wait_late(p_wait, shared.barrier(kPFirst + stage), p_phase);
     if (accumulate) rescale(o, stage, first_row);
     if (stage == 0) traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + v.slot), v.phase);
     issue_pv(o, stage, v.slot, accumulate);
@@ -356,9 +374,10 @@ __device__ void mma_role(const Shared& shared, const Problem& p, Recorder& recor
     const Ring v = mma.next;
     mma.next.advance();
     mma.multiply_p(o0, 0, v, accumulate, first_row);
+    mma.flush();
     mma.multiply_p(o1, 1, v, accumulate, first_row);
     mma.p_phase ^= 1;
-    recorder.flush();
+    mma.flush();
     recorder.begin(kEpilogue);
     wgmma_wait<2>();
     pin(o0);
@@ -465,10 +484,11 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
   for (int index = blockIdx.x; index < tile_count(p); index += gridDim.x) {
     const Tile tile = tile_at(p, index);
     Row row0, row1;
+    Late step_begin, s_wait, p_free_wait;
     for (int step = 0; step < tile.blocks; ++step) {
       float x[64];
-      recorder.mark(kStep);
-      traced_wait_late(recorder, kWaitS, shared.barrier(kSFull + stage), phase);
+      recorder.note(step_begin);
+      recorder.wait_late(s_wait, shared.barrier(kSFull + stage), phase);
       const u32 source = shared.s(stage) + thread * 16;
 #pragma unroll
       for (u32 i = 0; i < 16; ++i)
@@ -494,7 +514,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
       const float factor1 = row1.grow(quad_max(max1), p.scale_log2, step == 0);
       arrive_warp(shared.barrier(kSEmpty + stage));  // S is in registers
       recorder.detail_end(kRowMax);
-      traced_wait(recorder, kWaitFreeP, shared.barrier(kPEmpty + stage), phase ^ 1);
+      recorder.wait_late(p_free_wait, shared.barrier(kPEmpty + stage), phase ^ 1);
       if (lane % 4 == 0) {
         store_word(shared.scale(stage) + first_row * 4, factor0);
         store_word(shared.scale(stage) + first_row * 4 + 32, factor1);
@@ -512,7 +532,9 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
       if (index != int(blockIdx.x) || step != 5 || stage != 1)
 #endif
         arrive_warp(shared.barrier(kPRest + stage));
-      recorder.flush();
+      recorder.flush_mark(kStep, step_begin);
+      recorder.flush(kWaitS, s_wait);
+      recorder.flush(kWaitFreeP, p_free_wait);
       recorder.detail_end(kExp2);
       phase ^= 1;
     }

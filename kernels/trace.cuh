@@ -30,6 +30,11 @@ struct Trace {
   const u32* config;
 };
 
+// Clocks that are read where they matter and stored later: storing takes longer than reading.
+struct Late {
+  u32 begin = 0, end = 0;
+};
+
 class Recorder {
  public:
 #if FA4TOP_TRACE
@@ -96,24 +101,33 @@ class Recorder {
   const Trace& trace_;  // in the kernel's parameters: costs no registers
   const u32 role_;
   u64 slots_;
-  u32 generation_, slot_, late_clock_ = 0, late_event_ = 0;
+  u32 generation_, slot_;
 
  public:
-  // The end of a wait: the clock is read now, and stored by flush(), where nobody waits for this role.
-  __device__ __forceinline__ void end_later(u32 event) {
-    late_clock_ = clock();
-    late_event_ = event;
+  // What a late wait or mark noted, into the buffer: call it where nobody waits for this role.
+  __device__ __forceinline__ void flush(u32 event, Late& late) {
+    if (late.end) {
+      store(event << 2 | kBegin, late.begin);
+      store(event << 2 | kEnd, late.end);
+    }
+    late.end = 0;
   }
-  __device__ __forceinline__ void flush() {
-    if (late_event_) store(late_event_ << 2 | kEnd, late_clock_);
-    late_event_ = 0;
+  __device__ __forceinline__ void note(Late& late) { late.begin = clock(); }
+  __device__ __forceinline__ void flush_mark(u32 event, const Late& late) { store(event << 2 | kMark, late.begin); }
+  __device__ __forceinline__ void wait_late(Late& late, u32 barrier, u32 parity) {
+    if (barrier_test(barrier, parity)) return;
+    late.begin = clock();
+    barrier_wait(barrier, parity);
+    late.end = clock();
   }
 #else
   __device__ __forceinline__ Recorder(const Trace&, u32, bool) {}
   __device__ __forceinline__ void record(u32, u32) {}
   __device__ __forceinline__ void finish() {}
-  __device__ __forceinline__ void end_later(u32) {}
-  __device__ __forceinline__ void flush() {}
+  __device__ __forceinline__ void flush(u32, Late&) {}
+  __device__ __forceinline__ void note(Late&) {}
+  __device__ __forceinline__ void flush_mark(u32, const Late&) {}
+  __device__ __forceinline__ void wait_late(Late&, u32 barrier, u32 parity) { barrier_wait(barrier, parity); }
 #endif
  public:
   __device__ __forceinline__ void begin(u32 event) { record(event, kBegin); }
@@ -136,23 +150,9 @@ class Recorder {
 __device__ __forceinline__ void traced_wait(Recorder& recorder, u32 event, u32 barrier, u32 parity) {
 #if FA4TOP_TRACE
   if (barrier_test(barrier, parity)) return;
-  recorder.flush();
   recorder.begin(event);
   barrier_wait(barrier, parity);
   recorder.end(event);
-#else
-  barrier_wait(barrier, parity);
-#endif
-}
-
-// The same where work hangs on this wait: call recorder.flush() once that work is on its way. One such wait at a time.
-__device__ __forceinline__ void traced_wait_late(Recorder& recorder, u32 event, u32 barrier, u32 parity) {
-#if FA4TOP_TRACE
-  if (barrier_test(barrier, parity)) return;
-  recorder.flush();
-  recorder.begin(event);
-  barrier_wait(barrier, parity);
-  recorder.end_later(event);
 #else
   barrier_wait(barrier, parity);
 #endif

@@ -132,12 +132,13 @@ def unwrap(clocks: U32) -> tuple[I64, int]:
     return out, int(np.count_nonzero(deltas < 0))
 
 
-def decode_events(slots: U32, generation: int) -> Stream:
+def decode_events(slots: U32, generation: int, late: bool = False) -> Stream:
     """8-byte events of one role.
 
     Args:
         slots: (n, 2) of tag and clock; the first n slots that the header says were written.
         generation: what a fresh slot's tag carries; others count as stale.
+        late: slots are put in the order of their clocks first.
     """
     tags = slots[:, 0]
     fresh = (tags >> np.uint32(GENERATION_SHIFT)) == np.uint32(generation)
@@ -148,6 +149,12 @@ def decode_events(slots: U32, generation: int) -> Stream:
     key = tags.astype(np.uint8)
     clock, backward = unwrap(np.ascontiguousarray(slots[:, 1]))
     first = int(slots[0, 1]) if len(slots) else 0
+    if late and backward:
+        order = np.argsort(clock, kind="stable")
+        key, clock = key[order], clock[order]
+        first = (first + int(clock[0])) & 0xFFFFFFFF
+        clock -= clock[0]
+        backward = 0
     return Stream(key, clock, first, len(tags), stale, backward)
 
 
@@ -260,7 +267,10 @@ def decode_role(buffer: npt.NDArray[np.uint8], layout: BufferLayout, role: int, 
     if header.state == 0:
         return None
     slots = layout.slots(buffer, role)
-    decode = decode_events if layout.stride == 8 else decode_records
+
+    def decode(slots: U32, generation: int) -> Stream:
+        return decode_events(slots, generation, layout.late) if layout.stride == 8 else decode_records(slots, generation)
+
     written = min(header.written, layout.capacity)
     if header.generation != generation:
         empty = decode(slots[:0], generation)

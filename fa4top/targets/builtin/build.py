@@ -13,7 +13,7 @@ from fa4top.targets.cuda.compile import Cubin, compile_kernel
 from fa4top.targets.launcher import TargetError
 
 SOURCE = "attention_sm90.cu"
-LAYOUT = BufferLayout(("mma", "softmax0", "softmax1", "load"), 131072, 8)
+LAYOUT = BufferLayout(("mma", "softmax0", "softmax1", "load"), 131072, 8, late=True)
 FAMILY = "builtin"
 THREADS = 512
 

@@ -13,7 +13,13 @@ _SPLITS = ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8")
 
 KNOBS = (
     Knob("pv_mode", "bf16", "precision of P and V; Q and K are bf16", ("bf16", "fp8"), numerics="changes"),
-    Knob("p_split", "3/4", "fraction of P handed over at the first of the two signals", _SPLITS),
+    Knob(
+        "p_split",
+        "auto",
+        "fraction of P handed over at the first of the two signals; auto: 5/8 for bf16, 3/4 for fp8, where an H200's sweeps "
+        "have their plateau",
+        ("auto", *_SPLITS),
+    ),
     Knob(
         "consumer_split",
         "auto",

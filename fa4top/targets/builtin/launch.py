@@ -60,9 +60,11 @@ class BuiltinLauncher:
         self._generation = 0
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._fp8 = request.knobs["pv_mode"] == "fp8"
+        self._buffer: TraceBuffer | None = None
+        self._arguments: tuple[Any, ...] = ()
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
-        """Compile or take from the cache; make inputs. No launch."""
+        """Compile or take from the cache. Nothing runs on the GPU yet: another worker may be measuring."""
         request = self._request
         if request.probe_set not in ("", *self.probe_sets):
             raise TargetError("unknown probe set", f"no probe set {request.probe_set}; there are: coarse, detail")
@@ -77,11 +79,8 @@ class BuiltinLauncher:
         self._shared = build.shared_bytes(request.knobs)
         # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._cupy.cuda.driver.funcSetAttribute(self._function.ptr, 8, self._shared)
-        progress("making inputs", 0.6)
-        self._buffer = TraceBuffer(self._cupy, self.layout, request.inflight, self._stream) if trace else None
-        self._make_inputs()
+        self._traced = bool(trace)
         self._geometry = kernel_geometry(request.shape, request.knobs, self._sm_count)
-        self._bind()
         progress("compiled", 1.0)
         return self._geometry
 
@@ -152,8 +151,19 @@ class BuiltinLauncher:
         self._stream.synchronize()
         return self._cupy.asnumpy(self._out)
 
+    def prepare(self) -> None:
+        """Inputs, event buffer, parameters; once."""
+        if self._arguments:
+            return
+        self._buffer = (
+            TraceBuffer(self._cupy, self.layout, self._request.inflight, self._stream) if self._traced else None
+        )
+        self._make_inputs()
+        self._bind()
+
     def check(self) -> CheckResult:
         """Launch once; sampled rows against FP32 attention on the values as the kernel takes them."""
+        self.prepare()
         output = self.output()
         shape = self._request.shape
         rows = reference.sample_rows(shape, CHECK_ROWS, self._request.seed)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 K_TILES = {"bf16": 8, "fp8": 4}  # 128 keys in K-tiles of 16 (bf16) or 32 (fp8)
+AUTO = {"bf16": "5/8", "fp8": "3/4"}  # docs/measurements.md, the builtin kernel's split
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def handoff(knobs: dict[str, str]) -> Handoff:
     """The handoff that these knobs mean. The consumer follows the producer unless it is set apart."""
     tiles = K_TILES[knobs["pv_mode"]]
     chunks = tiles if knobs["p_chunks"] == "auto" else int(knobs["p_chunks"])
-    split = Fraction(knobs["p_split"])
+    split = Fraction(AUTO[knobs["pv_mode"]] if knobs["p_split"] == "auto" else knobs["p_split"])
     if knobs["consumer_split"] != "auto":
         return Handoff(chunks, whole_part(chunks, split), tiles, whole_part(tiles, Fraction(knobs["consumer_split"])))
     producer = whole_part(chunks, split)
