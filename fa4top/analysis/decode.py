@@ -269,7 +269,9 @@ def decode_role(buffer: npt.NDArray[np.uint8], layout: BufferLayout, role: int, 
     slots = layout.slots(buffer, role)
 
     def decode(slots: U32, generation: int) -> Stream:
-        return decode_events(slots, generation, layout.late) if layout.stride == 8 else decode_records(slots, generation)
+        return (
+            decode_events(slots, generation, layout.late) if layout.stride == 8 else decode_records(slots, generation)
+        )
 
     written = min(header.written, layout.capacity)
     if header.generation != generation:

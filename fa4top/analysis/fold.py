@@ -10,6 +10,7 @@ import numpy as np
 
 from fa4top.analysis.verdict import Account, kernel_account, verdict
 from fa4top.records import (
+    BenchResult,
     Body,
     Check,
     CleanBurst,
@@ -23,6 +24,8 @@ from fa4top.records import (
     Output,
     Plan,
     RoleSample,
+    SweepPoint,
+    SweepState,
     Timeline,
     TraceSample,
     WorkerState,
@@ -130,6 +133,10 @@ class Snapshot:
     verdict: str = ""
     records: int = 0
     any_simulated: bool = False
+    bench: tuple[BenchResult, ...] = ()
+    bench_state: WorkerState | None = None
+    sweep: SweepState | None = None
+    sweep_points: tuple[SweepPoint, ...] = ()
 
     @property
     def probe_effect(self) -> float | None:
@@ -168,6 +175,10 @@ class Fold:
         self._time_s = self._began_s = 0.0
         self._wall_ns = 0
         self._gpu: GpuSample | None = None
+        self._bench: dict[str, BenchResult] = {}
+        self._bench_state: WorkerState | None = None
+        self._sweep: SweepState | None = None
+        self._sweep_points: dict[tuple[str, str], SweepPoint] = {}
         self._plan: Plan | None = None
         self._reset()
         self._handlers: dict[type, Callable[[Envelope], None]] = {
@@ -182,6 +193,9 @@ class Fold:
             Fault: self._on_fault,
             Notice: self._on_notice,
             Output: self._on_output,
+            BenchResult: self._on_bench,
+            SweepState: self._on_sweep,
+            SweepPoint: self._on_sweep_point,
         }
 
     def _reset(self) -> None:
@@ -210,6 +224,8 @@ class Fold:
         """A worker of the plan before may still finish its burst while the next plan begins."""
         if self._plan is None or not isinstance(body, (WorkerState, Check, CleanBurst, TraceSample)):
             return False
+        if isinstance(body, WorkerState) and body.twin == "bench":
+            return False
         return body.plan_id != self._plan.plan_id
 
     def _line(self, record: Envelope, level: str, text: str) -> None:
@@ -234,6 +250,11 @@ class Fold:
 
     def _on_worker(self, record: Envelope) -> None:
         assert isinstance(record.body, WorkerState)
+        if record.body.twin == "bench":
+            if record.body.state == "importing":
+                self._bench = {}
+            self._bench_state = record.body
+            return
         before = self._workers.get(record.body.twin)
         self._workers[record.body.twin] = record.body
         if before is None or before.state != record.body.state:
@@ -289,6 +310,28 @@ class Fold:
         self._lines.append(LogLine(record.seq, record.wall_ns, "output", record.body.worker, record.body.text))
         self._line_cache = ()
 
+    def _on_bench(self, record: Envelope) -> None:
+        assert isinstance(record.body, BenchResult)
+        result = record.body
+        self._bench[result.name] = result
+        if result.status in ("refused", "failed"):
+            self._line(record, "warning", f"bench: {result.name} {result.status}: {result.text}")
+
+    def _on_sweep(self, record: Envelope) -> None:
+        assert isinstance(record.body, SweepState)
+        if self._sweep is None or self._sweep.sweep_id != record.body.sweep_id:
+            self._sweep_points = {}
+        self._sweep = record.body
+        self._line(record, "info", f"sweep {record.body.knob} {record.body.state} {record.body.text}".rstrip())
+
+    def _on_sweep_point(self, record: Envelope) -> None:
+        assert isinstance(record.body, SweepPoint)
+        point = record.body
+        self._sweep_points[point.series, point.value] = point
+        where = f"{point.series} {point.value}".strip()
+        if point.status != "measured":
+            self._line(record, "warning", f"sweep: {where} {point.status}: {point.text}")
+
     def snapshot(self) -> Snapshot:
         """The present state, frozen."""
         since = self._time_s - WINDOW_S
@@ -343,6 +386,10 @@ class Fold:
             lines=self._line_cache,
             records=self._records,
             any_simulated=self._any_simulated,
+            bench=tuple(self._bench.values()),
+            bench_state=self._bench_state,
+            sweep=self._sweep,
+            sweep_points=tuple(self._sweep_points.values()),
         )
         return _with_verdict(snapshot)
 

@@ -92,12 +92,12 @@ def timed_region(instructions: tuple[Instruction, ...]) -> TimedRegion:
         raise RegionError(f"{len(clocks)} clock reads instead of 2")
     between = [i for i in instructions if clocks[0].address < i.address < clocks[1].address]
     loops = [
-        (i.target, i.address)
-        for i in between
-        if i.target is not None and clocks[0].address < i.target < i.address
+        (i.target, i.address) for i in between if i.target is not None and clocks[0].address < i.target < i.address
     ]
     if not loops:
-        raise RegionError(f"no loop between the clock reads ({len(between)} instructions there): the timed work has moved")
+        raise RegionError(
+            f"no loop between the clock reads ({len(between)} instructions there): the timed work has moved"
+        )
     first, last = max(loops, key=lambda loop: loop[1] - loop[0])
     loop = tuple(i for i in between if first <= i.address <= last)
     return TimedRegion(loop, tuple(i for i in between if not first <= i.address <= last))
@@ -111,9 +111,7 @@ class Expectation:
     count: int
 
 
-def region_problem(
-    region: TimedRegion, expected: tuple[Expectation, ...], others_share: float
-) -> str | None:
+def region_problem(region: TimedRegion, expected: tuple[Expectation, ...], others_share: float) -> str | None:
     """Why this region is not what was meant; None when it is.
 
     Args:

@@ -22,7 +22,9 @@ def timed_cycles(clocks: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
     return cycles
 
 
-def perfect_overlap(parts: Sequence[tuple[str, int]], units: Mapping[str, str], rates: Mapping[str, float]) -> float | None:
+def perfect_overlap(
+    parts: Sequence[tuple[str, int]], units: Mapping[str, str], rates: Mapping[str, float]
+) -> float | None:
     """Instructions per clock that a mix would reach if its units never waited for one another.
 
     The busiest unit, or the issue slots (one instruction a clock and scheduler), sets the time.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
-from fa4top.cli.plots import line_plot
 from fa4top.targets.base import format_shape
+from fa4top.ui.plots import line_plot
 
 GRAPH_HEIGHT = 10
 

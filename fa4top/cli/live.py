@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 
-from fa4top.analysis.fold import Fold
 from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, make_order
+from fa4top.cli.choose import config_or_fail, make_order
 from fa4top.cli.compact import render
+from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.options import run_options
 from fa4top.engine.order import Order
-from fa4top.engine.start import Control, EngineError, connect, start_engine
-from fa4top.records import Envelope, to_line
-from fa4top.session.following import Follower
-from fa4top.session.paths import LOG_NAME
+from fa4top.records import Envelope
 
-POLL_S = 0.05
 START_LIMIT_S = 900.0
 
 
@@ -37,77 +31,29 @@ def command(seconds: float, as_json: bool, **options: Any) -> None:
 
 def run_live(order: Order, seconds: float, as_json: bool) -> int:
     """Start an engine, follow its log for ``seconds`` after the first numbers, stop it. Returns the exit code."""
-    click.echo(order.why_target, err=True)
-    try:
-        process = start_engine(order)
-        control = connect(order.session_id, process)
-    except EngineError as error:
-        fail(str(error), exits.FAULT)
-    follower = Follower(Path(order.folder) / LOG_NAME)
-    fold = Fold()
-    progress = _Progress()
-    said: set[str] = set()
-    end: float | None = None
+    progress = Progress()
+    first: list[float] = []
     limit = time.monotonic() + START_LIMIT_S
-    stopping = False
-    try:
-        while True:
-            records = follower.poll()
-            for record in records:
-                fold.feed(record)
-                progress.show(record)
-                if as_json:
-                    sys.stdout.buffer.write(to_line(record))
-                if record.kind == "trace" and end is None:
-                    end = time.monotonic() + seconds
-            if as_json and records:
-                sys.stdout.buffer.flush()
-            _say_blocked(control, said)
-            now = time.monotonic()
-            if process.poll() is not None and not records:
-                break
-            if not stopping and ((end is not None and now > end) or now > limit):
-                stopping = True
-                control.ask({"do": "stop"})
-            if not records:
-                time.sleep(POLL_S)
-    except KeyboardInterrupt:
-        control.ask({"do": "stop"})
-        process.wait(10)
-    except BrokenPipeError:
-        control.ask({"do": "stop"})  # whoever read our output has left
-        raise
-    except OSError:
-        process.wait(10)  # the engine went first
-    finally:
-        _say_blocked(control, said)
-        control.close()
-    code = process.returncode if process.returncode is not None else process.wait(10)
+
+    def note(record: Envelope) -> None:
+        progress.show(record)
+        if record.kind == "trace" and not first:
+            first.append(time.monotonic())
+
+    def enough() -> bool:
+        now = time.monotonic()
+        return bool(first and now > first[0] + seconds) or now > limit
+
+    code, fold = follow(order, as_json, note, enough)
     snapshot = fold.snapshot()
     if not as_json and snapshot.roles:
         click.echo(render(snapshot))
-    if code not in (0, exits.CHECK_FAILED):
-        why = next((line.text for line in reversed(snapshot.lines) if line.level == "error"), "see engine.stderr")
-        held = "is held by fa4top" in why
-        fail(why, exits.NOTHING_TO_RUN_ON if held else exits.FAULT)
-    if code == exits.CHECK_FAILED:
-        fail(snapshot.verdict, exits.CHECK_FAILED)
-    if order.record:
-        click.echo(f"recorded: fa4top replay {order.folder}", err=True)
+    leave_on_fault(code, fold)
+    say_recorded(order)
     return exits.OK if snapshot.roles else exits.FAULT
 
 
-def _say_blocked(control: Control, said: set[str]) -> None:
-    """What the engine can not write into the log, because the log can not be written."""
-    for event in control.events():
-        text = str(event.get("text", ""))
-        # the byte count in it grows; say it once
-        if event.get("event") == "blocked" and text.partition(",")[0] not in said:
-            said.add(text.partition(",")[0])
-            click.echo(f"warning: {text}", err=True)
-
-
-class _Progress:
+class Progress:
     """What the workers do until there are numbers, on stderr."""
 
     def __init__(self) -> None:

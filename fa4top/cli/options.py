@@ -10,7 +10,7 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 _RUN_OPTIONS = (
-    click.option("--target", default="", metavar="NAME", help="fa4, sim or auto (the best that is there)."),
+    click.option("--target", default="", metavar="NAME", help="fa4, builtin, sim or auto (the best that is there)."),
     click.option("--gpu", default="", metavar="GPU", help="NVML index, UUID or the start of one."),
     click.option("--shape", default="", metavar="SHAPE", help="b1,s8192,h24,d128; also sq, sk, hk (kv heads), dv."),
     click.option(

@@ -13,6 +13,8 @@ from fa4top import __version__
 COMMANDS: dict[str, str] = {
     "top": "the live screens (what plain `fa4top` does)",
     "live": "the same numbers as text, or the log's records as JSON",
+    "bench": "instruction throughputs of this chip, each checked in SASS",
+    "sweep": "one knob over its values, fresh workers for each",
     "replay": "play a recorded session in the same screens",
     "sessions": "list live and recorded sessions",
     "attach": "go back to a live session",
@@ -27,6 +29,8 @@ Examples:
   fa4top --target sim --set p_split=1/2      a simulated GB300 with another hand-over
   fa4top --shape b1,s16384,h24,d128 --causal --dtype fp16
   fa4top live --seconds 20 --json > run.jsonl
+  fa4top bench ex2 cvt                       these microbenchmarks only
+  fa4top sweep p_split=1/4,1/2,3/4 --target builtin --set pv_mode=fp8
   fa4top replay run.jsonl
 
 \b

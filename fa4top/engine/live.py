@@ -9,13 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from fa4top.engine.bench import JobFailed, run_bench
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
+from fa4top.engine.jobs import BenchJob, Job, job_from_data
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
+from fa4top.records import Body, Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
 
 COMPILE_DEADLINE_S = 600.0
 CHECK_DEADLINE_S = 300.0
@@ -47,13 +50,13 @@ class Stopped(Exception):
 
 
 class LiveProgram:
-    """Runs one plan after another until it is stopped."""
+    """Runs one plan after another until it is stopped; a job (bench, sweep) comes before the plan goes on."""
 
     def __init__(self, order: Order, log: SessionLog, on_state: Callable[[str, str], None]) -> None:
         self.order = order
         self._log = log
         self._on_state = on_state
-        self._lock = None if order.simulated else GpuLock(order.gpu_uuid, order.session_id)
+        self._lock = GpuLock(order.gpu_uuid, order.session_id) if order.gpu_uuid and not order.simulated else None
         self._telemetry: Telemetry | None = None
         self._telemetry_due = 0.0
         self._plan_id = 0
@@ -67,11 +70,24 @@ class LiveProgram:
         self._hashes: dict[str, str] = {}
         self.paused = False
         self._replan: Order | None = None
+        self._job: Job | None = job_from_data(order.job) if order.job else None
+        self._next_job: Job | None = None
+        self._job_workers: set[WorkerProcess] = set()
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
 
-    def _say(self, level: str, text: str) -> None:
+    def say(self, level: str, text: str) -> None:
+        """A sentence for the person."""
         self._log.append(Notice(level, text))
+
+    def append(self, body: Body) -> None:
+        """Add a record to the log."""
+        self._log.append(body)
+
+    def next_plan_id(self) -> int:
+        """Number of a plan to come."""
+        self._plan_id += 1
+        return self._plan_id
 
     def _deliver(self, record: Envelope) -> None:
         self._log.append(record.body, record.source, record.wall_ns, record.mono_ns)
@@ -88,18 +104,67 @@ class LiveProgram:
         self._changed.set()
         return self._plan_id + 1
 
+    def start_job(self, job: Job) -> None:
+        """Interrupt what runs, do this, then go on with the plan."""
+        self._next_job = job
+        self._changed.set()
+
     async def run(self) -> None:
-        """Until cancelled, or until workers keep dying (Stopped)."""
+        """Until cancelled, or until workers keep dying (Stopped), or until the order's job is done."""
         await self._take_gpu()
         try:
             while True:
                 await self._until_replanned()
+                if self.order.job and not self.order.stay:
+                    return
         finally:
             await self.close()
 
+    async def _do_job(self, job: Job) -> None:
+        await self._stop_workers()
+        self._on_state("running", f"{job.kind} runs")
+        try:
+            if isinstance(job, BenchJob):
+                await run_bench(self, job)
+            else:
+                await run_sweep(self, job)
+        except JobFailed as error:
+            if not self.order.stay:
+                raise Stopped(str(error)) from error
+            self.say("error", str(error))
+        finally:
+            await asyncio.gather(*(self.end_worker(worker) for worker in list(self._job_workers)))
+        self._job = None
+        self._on_state("running", f"{job.kind} done")
+
+    async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
+        """A fresh worker for a job."""
+        self._starts += 1
+        worker = WorkerProcess(f"{twin}{self._starts}", plan_id, twin, self._deliver, self._output)
+        self._job_workers.add(worker)
+        first: dict[str, object] | None = None
+        if job == "bench" and isinstance(self._job, BenchJob):
+            first = {"job": "bench", "names": self._job.names, "arch": self._job.arch}
+        await worker.start(order, Path(order.folder) / f"{worker.name}.stderr", first)
+        return worker
+
+    async def end_worker(self, worker: WorkerProcess) -> None:
+        """Stop a worker of a job."""
+        self._job_workers.discard(worker)
+        await worker.stop(1.0 if worker.state and worker.state.state == "ready" else 0.1)
+
+    async def unpaused(self) -> None:
+        """Return when launching is allowed and what is recorded can be written."""
+        while self.paused or not self._log.flush():
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), 0.5)
+            except asyncio.TimeoutError:
+                pass
+
     async def _until_replanned(self) -> None:
-        """Run the present plan; a change of plan cuts it short, also in the middle of a compile."""
-        plan = asyncio.create_task(self._run_plan())
+        """Run the present job or plan; a change of plan cuts it short, also in the middle of a compile."""
+        plan = asyncio.create_task(self._do_job(self._job) if self._job else self._run_plan())
         change = asyncio.create_task(self._changed.wait())
         try:
             await asyncio.wait({plan, change}, return_when=asyncio.FIRST_COMPLETED)
@@ -107,7 +172,7 @@ class LiveProgram:
             await end_task(change)
             failure = await end_task(plan)
         if isinstance(failure, Stopped) and self.order.stay:
-            self._say("error", str(failure))
+            self.say("error", str(failure))
             self._on_state("failed", str(failure))
             await self._stop_workers()
             await self._changed.wait()
@@ -117,6 +182,8 @@ class LiveProgram:
             raise failure
         self._changed.clear()
         self.order, self._replan = self._replan or self.order, None
+        if self._next_job is not None:
+            self._job, self._next_job = self._next_job, None
 
     async def close(self) -> None:
         """Stop the workers and let go of the GPU."""
@@ -135,14 +202,14 @@ class LiveProgram:
                 raise Stopped(sentence)
             if sentence != said:
                 said = sentence
-                self._say("warning", f"waiting: {sentence}")
+                self.say("warning", f"waiting: {sentence}")
                 self._on_state("waiting", sentence)
             await asyncio.sleep(0.5)
         self._on_state("running", "")
         try:
             self._telemetry = Telemetry(choose_gpu(self.order.gpu_uuid, list_gpus()))
         except GpuError as error:
-            self._say("warning", f"no GPU readings: {error}")
+            self.say("warning", f"no GPU readings: {error}")
 
     async def _run_plan(self) -> None:
         order = self.order
@@ -186,7 +253,7 @@ class LiveProgram:
         for worker in fresh:
             state = await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
             if isinstance(state, WorkerState) and (warning := state.versions.get("warning")):
-                self._say("warning", f"{worker.name}: {warning}")
+                self.say("warning", f"{worker.name}: {warning}")
         for worker in fresh:
             answer = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
             assert isinstance(answer, Check)
@@ -195,7 +262,7 @@ class LiveProgram:
             self._hashes[worker.twin] = answer.output_hash
             await worker.wait_for("worker", MIN_DEADLINE_S * 5, "ready")
         if len(self._hashes) == 2 and len(set(self._hashes.values())) != 1:
-            self._say(
+            self.say(
                 "error",
                 "the traced twin's output differs from the clean twin's bit by bit: probes must not "
                 "change results; do not trust this trace",
@@ -238,7 +305,7 @@ class LiveProgram:
         )
         assert isinstance(sample, TraceSample)
         self._rounds += 1
-        self._read_gpu()
+        self.read_gpu()
         rest = 1.0 / self.order.rounds_per_s - (time.monotonic() - began)
         self._wake.clear()
         try:
@@ -246,19 +313,21 @@ class LiveProgram:
         except asyncio.TimeoutError:
             pass
 
-    def _read_gpu(self) -> None:
+    def read_gpu(self) -> None:
+        """NVML's readings, if they are due."""
         now = time.monotonic()
         if self._telemetry is None or now < self._telemetry_due:
             return
         self._telemetry_due = now + NVML_PERIOD_S
-        own = frozenset(w.pid for w in self._workers.values() if w.pid is not None)
+        workers = (*self._workers.values(), *self._job_workers)
+        own = frozenset(w.pid for w in workers if w.pid is not None)
         sample = self._telemetry.read(own)
         self._log.append(sample)
         if tuple(sample.foreign_pids) != self._foreign:
             self._foreign = tuple(sample.foreign_pids)
             if self._foreign:
                 pids = ", ".join(map(str, self._foreign))
-                self._say("warning", f"other processes compute on this GPU (pid {pids}): times are not to be trusted")
+                self.say("warning", f"other processes compute on this GPU (pid {pids}): times are not to be trusted")
 
     async def _lost(self, gone: WorkerGone) -> None:
         """Record the fault and start over with a fresh process, unless it keeps happening."""
@@ -277,7 +346,7 @@ class LiveProgram:
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:
             raise Stopped(f"workers died {len(self._deaths)} times within a minute; the last: {gone.fault.text}")
-        self._say("info", f"starting a fresh worker for {gone.fault.worker}")
+        self.say("info", f"starting a fresh worker for {gone.fault.worker}")
 
     async def _stop_workers(self) -> None:
         workers, self._workers = list(self._workers.values()), {}

@@ -17,9 +17,11 @@ from typing import Any
 
 from fa4top import __version__
 from fa4top.engine.control import Command, ControlServer
+from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data
 from fa4top.engine.live import LiveProgram, Stopped, replanned
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.sweep import settings_of
 from fa4top.engine.tasks import end_task
 from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, EngineState, Header, Notice
 from fa4top.session.paths import LOG_NAME, LiveSession, register, runtime_folder
@@ -71,9 +73,27 @@ class Engine:
             self._program.set_paused(kind == "pause")
         elif kind == "plan":
             return self._change(command)
+        elif kind == "job":
+            return self._start_job(command)
         elif kind != "hello":
             return {"ok": False, "error": f"unknown command {kind}"}
         return {"ok": True, "session": self.order.session_id, "paused": self._program.paused}
+
+    def _start_job(self, command: Command) -> dict[str, Any]:
+        try:
+            job = job_from_data(dict(command.get("job", {})))
+        except ValueError as error:
+            return {"ok": False, "error": str(error)}
+        order = self._program.order
+        if isinstance(job, SweepJob):
+            settings = settings_of(order, job)
+            if all(setting.problem for setting in settings):
+                return {"ok": False, "error": settings[0].problem or "nothing to sweep"}
+        elif not order.gpu_uuid or order.simulated:
+            # nothing to run on: compile for the chip that is shown
+            job = BenchJob(job.names, job.arch or order.arch)
+        self._program.start_job(job)
+        return {"ok": True}
 
     def _change(self, command: Command) -> dict[str, Any]:
         order = self._program.order

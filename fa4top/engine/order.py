@@ -13,7 +13,7 @@ from fa4top.records import Shape
 class Order:
     """One engine's job. ``idle_limit_s``: how long it goes on with nobody watching. ``rounds_per_s``: how often a clean
     and a traced burst are made; the rest of the time the GPU rests. ``stay``: after a plan that can not go on, wait for
-    another one instead of ending."""
+    another one instead of ending. ``job`` is done first (engine/jobs.py); without ``stay`` the engine then ends."""
 
     session_id: str
     folder: str
@@ -39,6 +39,7 @@ class Order:
     rounds_per_s: float = 8.0
     stay: bool = False
     notices: list[str] = field(default_factory=list)
+    job: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """For the engine's command line."""

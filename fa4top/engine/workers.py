@@ -49,8 +49,11 @@ class WorkerProcess:
         self._fault: Fault | None = None
         self._said = 0
 
-    async def start(self, order: Order, stderr_path: Path) -> None:
+    async def start(self, order: Order, stderr_path: Path, first: dict[str, object] | None = None) -> None:
         """Start the process under the interpreter that owns the target.
+
+        Args:
+            first: what the worker is asked instead of serving the order's target.
 
         Raises:
             WorkerGone: the interpreter can not be started.
@@ -69,7 +72,7 @@ class WorkerProcess:
             "fault": order.sim_fault,
         }
         environment = dict(os.environ)
-        if not order.simulated:
+        if order.gpu_uuid and not order.simulated:
             # by UUID: CUDA's and NVML's indices disagree on real nodes
             environment["CUDA_VISIBLE_DEVICES"] = order.gpu_uuid
         environment["PYTHONUNBUFFERED"] = "1"
@@ -95,7 +98,8 @@ class WorkerProcess:
                 )
             ) from error
         self._tasks = [asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path))]
-        self._write({"worker": self.name, "plan_id": self.plan_id, "request": request})
+        asked = first if first is not None else {"request": request}
+        self._write({"worker": self.name, "plan_id": self.plan_id, **asked})
 
     @property
     def pid(self) -> int | None:
@@ -163,32 +167,42 @@ class WorkerProcess:
         loop = asyncio.get_running_loop()
         end = loop.time() + deadline_s
         while True:
-            try:
-                record = await asyncio.wait_for(self._records.get(), max(0.01, end - loop.time()))
-            except asyncio.TimeoutError:
-                doing = self.state.state if self.state else "starting"
-                self.kill()
-                await self._ended()
-                reason = "hang" if doing == "ready" else "timeout"
-                raise WorkerGone(
-                    Fault(
-                        self.name,
-                        self.plan_id,
-                        reason,
-                        f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
-                        "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
-                        if reason == "hang"
-                        else "the compile may need longer, or the machine is busy",
-                        list(self._tail),
-                    )
-                ) from None
-            if record is None:
-                await self._ended()
-                raise WorkerGone(self.end_fault())
+            record = await self.wait_for_any(max(0.01, end - loop.time()), deadline_s)
             if record.kind == kind:
                 body = record.body
                 if not state or (isinstance(body, WorkerState) and body.state == state):
                     return body
+
+    async def wait_for_any(self, rest_s: float, deadline_s: float = 0.0) -> Envelope:
+        """The next record of any kind, within ``rest_s`` of the ``deadline_s`` that a fault would name.
+
+        Raises:
+            WorkerGone: as in ``wait_for``.
+        """
+        deadline_s = deadline_s or rest_s
+        try:
+            record = await asyncio.wait_for(self._records.get(), rest_s)
+        except asyncio.TimeoutError:
+            doing = self.state.state if self.state else "starting"
+            self.kill()
+            await self._ended()
+            reason = "hang" if doing == "ready" else "timeout"
+            raise WorkerGone(
+                Fault(
+                    self.name,
+                    self.plan_id,
+                    reason,
+                    f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
+                    "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
+                    if reason == "hang"
+                    else "the compile may need longer, or the machine is busy",
+                    list(self._tail),
+                )
+            ) from None
+        if record is None:
+            await self._ended()
+            raise WorkerGone(self.end_fault())
+        return record
 
     def end_fault(self) -> Fault:
         """Why the ended process ended, as far as it said or its exit code tells."""

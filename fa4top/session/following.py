@@ -58,6 +58,11 @@ class _Mark:
     offset: int
 
 
+# what sets the scene for any later moment, and what counts as numbers
+SCENE_KINDS = frozenset({"header", "plan", "worker", "check", "engine", "bench", "sweep", "sweep_point"})
+NUMBER_KINDS = frozenset({"trace", "bench", "sweep_point"})
+
+
 class Player:
     """Plays a log by the recording's own monotonic clock: faster, slower, paused, to a moment.
 
@@ -147,7 +152,7 @@ class Player:
             if record.mono_ns > target:
                 self._pending = record
                 break
-            if record.mono_ns >= scene_end or record.kind in ("header", "plan", "worker", "check", "engine"):
+            if record.mono_ns >= scene_end or record.kind in SCENE_KINDS:
                 records.append(record)
         else:
             self._pending = None
@@ -168,7 +173,7 @@ class Player:
         self._handle.seek(self._offset_of(now))
         last, found = None, None
         for record in self._records():
-            if record.kind == "trace":
+            if record.kind in NUMBER_KINDS:
                 if record.mono_ns > now and (last is None or record.mono_ns - last > gap_s * 1e9):
                     found = (record.mono_ns - self.start_ns) / 1e9
                     break

@@ -28,11 +28,22 @@ def main() -> int:
     if not first:
         return 0
     order = json.loads(first)
+    if order.get("job") == "bench":
+        return _bench(Channel(out, sys.stdin, order["worker"]), order)
     shape = Shape(**order["request"].pop("shape"))
     request = LaunchRequest(shape=shape, **order["request"])
     channel = Channel(out, sys.stdin, order["worker"])
     try:
         return _Worker(channel, request, order["worker"], order["plan_id"]).run()
+    except BrokenPipeError:
+        return 0
+
+
+def _bench(channel: Channel, order: dict[str, Any]) -> int:
+    from fa4top.worker.bench import run_bench
+
+    try:
+        return run_bench(channel, order["worker"], order["plan_id"], order["names"], order["arch"])
     except BrokenPipeError:
         return 0
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from fa4top.cli import exits
-from fa4top.cli.plots import line_plot
 from fa4top.records import Header, Notice, TraceSample, stamp, to_line
 from fa4top.session.reading import Skipped, decode_line
+from fa4top.ui.plots import line_plot
 from tests.conftest import run_cli
 
 

@@ -21,7 +21,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "records": (set(), CUDA | NVML | SCREEN | {"numpy", "msgspec", "click"}),
     "resources": (set(), CUDA | NVML | SCREEN | {"numpy"}),
     "analysis": ({"records"}, CUDA | NVML | SCREEN | {"msgspec", "click", "plotext", "platformdirs"}),
-    "targets": ({"records", "analysis"}, NVML | SCREEN | {"msgspec", "click"}),
+    "targets": ({"records", "analysis", "resources"}, NVML | SCREEN | {"msgspec", "click"}),
     "worker": ({"records", "analysis", "targets"}, NVML | SCREEN | {"msgspec", "click"}),
     "session": ({"records", "analysis"}, CUDA | NVML | SCREEN | {"click"}),
     "engine": ({"records", "analysis", "targets", "session"}, CUDA | SCREEN | {"click", "numpy"}),
@@ -29,7 +29,19 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "cli": ({"records", "analysis", "targets", "session", "engine", "ui", "resources"}, CUDA),
 }
 # descriptions of targets are what the engine and the screens may know of them
-NO_CUDA_IN_TARGETS = {"base.py", "catalog.py", "description.py", "probes.py", "chips.py", "launcher.py"}
+NO_CUDA_IN_TARGETS = {
+    "base.py",
+    "catalog.py",
+    "description.py",
+    "probes.py",
+    "chips.py",
+    "launcher.py",
+    "split.py",
+    "geometry.py",
+    "instructions.py",
+    "suite.py",
+    "published.py",
+}
 
 
 def imports(path: Path) -> set[str]:

@@ -49,7 +49,9 @@ class Instruction:
 
 
 def _mufu(name: str, ptx: str, sass: str, ultra: float = 16.0) -> Instruction:
-    return Instruction(name, "MUFU", f"{ptx} {{x}}, {{x}};", rf"MUFU\.{sass}$", 16.0, limits=((BLACKWELL_ULTRA, ultra),))
+    return Instruction(
+        name, "MUFU", f"{ptx} {{x}}, {{x}};", rf"MUFU\.{sass}$", 16.0, limits=((BLACKWELL_ULTRA, ultra),)
+    )
 
 
 def _narrow(name: str, kind: str, sass: str, limit: float, first: str = HOPPER, rounding: str = "rn") -> Instruction:
@@ -82,9 +84,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
     Instruction("fma.rn.f32", "FMA", "fma.rn.ftz.f32 {x}, {x}, {a}, {b};", r"FFMA(?!2)", 128.0),
     Instruction("mul.f32", "FMA", "mul.rn.ftz.f32 {x}, {x}, {a};", r"FMUL(?!2)", 128.0),
     Instruction("add.f32", "FMA", "add.rn.ftz.f32 {x}, {x}, {a};", r"FADD(?!2)", 128.0),
-    Instruction(
-        "fma.rn.f32x2", "FMA", "fma.rn.ftz.f32x2 {x}, {x}, {a}, {b};", r"FFMA2", 64.0, 2, BLACKWELL, bits=64
-    ),
+    Instruction("fma.rn.f32x2", "FMA", "fma.rn.ftz.f32x2 {x}, {x}, {a}, {b};", r"FFMA2", 64.0, 2, BLACKWELL, bits=64),
     # max and min in turn: Blackwell's ptxas makes one three-input instruction of two maxima in a row
     Instruction(
         "max.f32", "ALU", "max.ftz.f32 {x}, {x}, {a}; min.ftz.f32 {x}, {x}, {b};", r"FMNMX(?!3)", 64.0, per_ptx=2
@@ -105,7 +105,9 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
         2,
         BLACKWELL,
     ),
-    _narrow("cvt.rp.satfinite.ue8m0x2.f32", "ue8m0x2", r"F2FP\.SATFINITE\.E8\.F32\.PACK_AB_MERGE_C", 64.0, BLACKWELL, "rp"),
+    _narrow(
+        "cvt.rp.satfinite.ue8m0x2.f32", "ue8m0x2", r"F2FP\.SATFINITE\.E8\.F32\.PACK_AB_MERGE_C", 64.0, BLACKWELL, "rp"
+    ),
     _widen("cvt.rn.f16x2.e4m3x2", "e4m3x2", "f16x2", r"F2FP\.F16\.E4M3\.UNPACK_B"),
     _widen("cvt.rn.f16x2.e5m2x2", "e5m2x2", "f16x2", r"F2FP\.F16\.E5M2\.UNPACK_B"),
     Instruction(
@@ -119,11 +121,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
     ),
     _widen("cvt.rn.bf16x2.ue8m0x2", "ue8m0x2", "bf16x2", r"F2FP\.BF16\.E8\.UNPACK_B", BLACKWELL),
     Instruction(
-        "cvt.f32.f16",
-        "CVT",
-        "{{ .reg .b16 h, g; mov.b32 {{h, g}}, {x}; cvt.f32.f16 {x}, h; }}",
-        r"HADD2\.F32",
-        64.0,
+        "cvt.f32.f16", "CVT", "{{ .reg .b16 h, g; mov.b32 {{h, g}}, {x}; cvt.f32.f16 {x}, h; }}", r"HADD2\.F32", 64.0
     ),
     Instruction(
         "cvt.f32.bf16",

@@ -20,7 +20,14 @@ PUBLISHED: dict[str, dict[str, float]] = {
 }
 
 # other names of the same silicon, as NVML spells them; the architecture where no GPU is there
-_CHIPS = (("GB300", "GB300"), ("B300", "GB300"), ("GB200", "B200"), ("B200", "B200"), ("sm_103a", "GB300"), ("sm_100a", "B200"))
+_CHIPS = (
+    ("GB300", "GB300"),
+    ("B300", "GB300"),
+    ("GB200", "B200"),
+    ("B200", "B200"),
+    ("sm_103a", "GB300"),
+    ("sm_100a", "B200"),
+)
 
 
 def published_chip(device: str) -> str:

@@ -31,7 +31,7 @@ def choose(names: Iterable[str]) -> tuple[Kernel, ...]:
 
 
 class Bench:
-    """Measures one kernel after another; ``results`` come out through ``emit``."""
+    """Measures one kernel after another, and keeps the rates that mixes are compared with."""
 
     def __init__(self, worker: str, plan_id: int, arch: str, run: bool) -> None:
         self._worker, self._plan_id, self._arch = worker, plan_id, arch
@@ -53,12 +53,9 @@ class Bench:
         """The architecture that is compiled for."""
         return self._arch
 
-    def run(self, kernels: tuple[Kernel, ...], emit: Callable[[BenchResult], None]) -> None:
-        """All kernels, in order."""
-        for index, kernel in enumerate(kernels):
-            emit(self._one(kernel, index, len(kernels)))
+    def one(self, kernel: Kernel, index: int, total: int) -> BenchResult:
+        """Build, check and time one; ``index`` of ``total`` goes into the record."""
 
-    def _one(self, kernel: Kernel, index: int, total: int) -> BenchResult:
         def result(status: str, text: str = "", **more: Any) -> BenchResult:
             return BenchResult(
                 self._worker,

@@ -95,7 +95,9 @@ def _step_header(parts: tuple[tuple[Instruction, int], ...], rounds: int) -> str
     for instruction, count in parts:
         asm = instruction.ptx.format(x="%0", a="%1", b="%2")
         for _ in range(count // instruction.per_ptx):
-            lines.append(f'  asm volatile("{asm}" : "+{constraint}"(x[{chain % CHAINS}]) : "{constraint}"(a), "{constraint}"(b));')
+            lines.append(
+                f'  asm volatile("{asm}" : "+{constraint}"(x[{chain % CHAINS}]) : "{constraint}"(a), "{constraint}"(b));'
+            )
             chain += 1
     body = " \\\n".join(lines)
     return f"#define CHAIN {kind}\n#define ROUNDS {rounds}\n#define STEP(x, a, b) \\\n{body}\n"

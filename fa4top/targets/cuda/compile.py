@@ -140,7 +140,7 @@ def keep(name: str, data: bytes) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(data)
-        os.replace(file.name, folder / name)
+        Path(file.name).replace(folder / name)
     except OSError:
         pass
 

@@ -18,7 +18,7 @@ TIMEOUT_S = 60.0
 
 @cache
 def find_nvdisasm() -> str | None:
-    """nvdisasm from PATH, CUDA_HOME, the usual folder, or the wheel nvidia-cuda-nvdisasm."""
+    """Nvdisasm from PATH, CUDA_HOME, the usual folder, or the wheel nvidia-cuda-nvdisasm."""
     if found := shutil.which("nvdisasm"):
         return found
     places = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]

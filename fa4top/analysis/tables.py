@@ -1,0 +1,159 @@
+"""Bench results and sweeps as rows of text cells: what the screens and the CLI both show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fa4top.analysis.sweeps import plateau, same_output
+from fa4top.records import BenchResult, SweepPoint, SweepState
+
+STATUS_WORDS = {
+    "measured": "",
+    "compiled": "compiled, not run",
+    "refused": "REFUSED",
+    "lacking": "not on this chip",
+    "failed": "FAILED",
+}
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """One microbenchmark. ``note`` says what stands in place of a figure, or behind it."""
+
+    name: str
+    value: str
+    unit: str
+    limit_share: float | None
+    limit: str
+    published: str
+    spread: str
+    threads: str
+    note: str
+    status: str
+
+
+def bench_row(result: BenchResult) -> BenchRow:
+    """The cells of one result. A mix shows its share of perfect overlap in place of a limit."""
+    value = f"{result.value:.1f}" if result.value is not None else ""
+    share, limit = result.limit_share, f"{result.limit:g}" if result.limit else ""
+    note = STATUS_WORDS[result.status]
+    if result.status in ("refused", "failed"):
+        note += f": {result.text}"
+    if result.group == "mix" and result.status == "measured":
+        share = result.value / result.perfect if result.perfect and result.value else None
+        limit = f"{result.perfect:.1f}" if result.perfect else ""
+        note = "of perfect overlap" if share is not None else ""
+    if result.group == "handoff":
+        share, limit = None, ""  # a floor of plausibility, not a limit to come near to
+    spread = ""
+    if result.value and result.p5 is not None and result.p95 is not None:
+        spread = f"±{max(result.p95 - result.value, result.value - result.p5) / result.value:.1%}"
+    published = f"{result.published:g}" if result.published is not None else ""
+    threads = str(result.threads) if result.threads else ""
+    return BenchRow(result.name, value, result.unit, share, limit, published, spread, threads, note, result.status)
+
+
+def bench_title(results: Sequence[BenchResult]) -> str:
+    """Chip, architecture, and whether anything was run."""
+    if not results:
+        return "no microbenchmark yet"
+    last = results[-1]
+    ran = sum(r.status == "measured" for r in results)
+    where = last.device if last.device != last.arch else f"{last.arch}, compiled, not run"
+    counts = [f"{ran} measured"] if ran else []
+    for status, word in (
+        ("compiled", "compiled"),
+        ("refused", "refused"),
+        ("failed", "failed"),
+        ("lacking", "lacking"),
+    ):
+        if number := sum(r.status == status for r in results):
+            counts.append(f"{number} {word}")
+    return f"{where} · {', '.join(counts)} of {last.total} · {last.compiler}".rstrip(" ·")
+
+
+def bench_verdict(results: Sequence[BenchResult]) -> str:
+    """What the table says about a softmax step."""
+    by_name = {result.name: result for result in results}
+    refused = [r.name for r in results if r.status in ("refused", "failed")]
+    if refused:
+        return (
+            f"not believed: {', '.join(refused[:3])}{' ...' if len(refused) > 3 else ''}; the reasons are in the table"
+        )
+    ex2 = by_name.get("ex2.approx.ftz.f32")
+    step = by_name.get("softmax step, bf16 P")
+    if ex2 is None or ex2.value is None:
+        compiled = sum(r.status == "compiled" for r in results)
+        return f"{compiled} kernels compiled and their SASS is what was meant; nothing was run" if compiled else ""
+    text = f"ex2 runs at {ex2.value:.1f} per clock and SM: a softmax step of 64x128 takes {64 * 128 / ex2.value:.0f} cycles of it"
+    if step is not None and step.value and step.perfect:
+        text += f"; the full step's mix reaches {step.value / step.perfect:.0%} of perfect overlap"
+    return text
+
+
+@dataclass(frozen=True)
+class SweepRow:
+    """One setting of a sweep, as cells."""
+
+    series: str
+    value: str
+    tflops: str
+    spread: str
+    against: str
+    period: str
+    wait_p: str
+    wait_rest: str
+    output: str
+    plateau: bool
+    status: str
+    note: str
+
+
+def sweep_rows(state: SweepState, points: Sequence[SweepPoint]) -> list[SweepRow]:
+    """All settings in the order of the sweep's plan, with those still to come."""
+    by_place = {(point.series, point.value): point for point in points}
+    equal = same_output(points)
+    rows = []
+    for series in state.series or [""]:
+        own = [by_place[series, value] for value in state.values if (series, value) in by_place]
+        near = plateau(own)
+        first = next((point for point in own if point.status == "measured"), None)
+        for value in state.values:
+            point = by_place.get((series, value))
+            rows.append(_sweep_row(series, value, point, first, point in near, equal))
+    return rows
+
+
+def _sweep_row(
+    series: str, value: str, point: SweepPoint | None, first: SweepPoint | None, near: bool, equal: dict[str, bool]
+) -> SweepRow:
+    if point is None:
+        return SweepRow(series, value, "", "", "", "", "", "", "", False, "waiting", "")
+    if point.status != "measured" or point.tflops is None:
+        return SweepRow(series, value, "", "", "", "", "", "", "", False, point.status, point.text)
+    against = "baseline"
+    if first is not None and point is not first and first.tflops:
+        against = f"{point.tflops / first.tflops - 1:+.1%}"
+    spread = ""
+    if point.tflops_p5 is not None and point.tflops_p95 is not None:
+        spread = f"{point.tflops_p5:.0f} to {point.tflops_p95:.0f}"
+    same = "first" if point is first else ("bitwise" if equal.get(f"{series}/{value}") else "differs")
+    return SweepRow(
+        series,
+        value,
+        f"{point.tflops:.0f}",
+        spread,
+        against,
+        f"{point.period_cycles:.0f}" if point.period_cycles is not None else "?",
+        _share(point.wait_p_share),
+        _share(point.wait_p_rest_share),
+        same,
+        near,
+        point.status,
+        "",
+    )
+
+
+def _share(share: float | None) -> str:
+    return f"{share:.1%}" if share is not None else "?"

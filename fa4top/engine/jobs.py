@@ -1,0 +1,93 @@
+"""What an engine can be asked to do besides watching: a bench, a sweep. Jobs as data, and what they may use."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from fa4top.engine.order import Order
+from fa4top.engine.workers import WorkerProcess
+from fa4top.records import Body
+
+
+@dataclass(frozen=True)
+class BenchJob:
+    """Microbenchmarks whose name or group contains one of ``names`` (none: all). ``arch``: compile for this one and run
+    nothing; '' is the GPU that is here."""
+
+    names: list[str] = field(default_factory=list)
+    arch: str = ""
+    kind: str = "bench"
+
+
+@dataclass(frozen=True)
+class SweepJob:
+    """``knob`` takes each of ``values``, within each of ``series_knob``'s values (none: one series as it is).
+
+    ``rounds`` bursts of the clean and launches of the traced twin for each setting.
+    """
+
+    knob: str
+    values: list[str]
+    series_knob: str = ""
+    series: list[str] = field(default_factory=list)
+    rounds: int = 12
+    kind: str = "sweep"
+
+
+Job = BenchJob | SweepJob
+
+
+def job_to_data(job: Job) -> dict[str, Any]:
+    """For an order, or a command."""
+    return asdict(job)
+
+
+def job_from_data(data: dict[str, Any]) -> Job:
+    """Read what ``job_to_data`` wrote.
+
+    Raises:
+        ValueError: no such job, or fields that do not fit; the text says which.
+    """
+    known: dict[str, type[BenchJob] | type[SweepJob]] = {"bench": BenchJob, "sweep": SweepJob}
+    kind = str(data.get("kind", ""))
+    if kind not in known:
+        raise ValueError(f"no job '{kind}'; there are: {', '.join(known)}")
+    try:
+        return known[kind](**data)
+    except TypeError as error:
+        raise ValueError(f"{kind}: {error}") from error
+
+
+class JobHost(Protocol):
+    """What a job may use of the engine."""
+
+    order: Order
+
+    def append(self, body: Body) -> None:
+        """Add a record to the log."""
+        ...
+
+    def say(self, level: str, text: str) -> None:
+        """A sentence for the person."""
+        ...
+
+    def next_plan_id(self) -> int:
+        """Number of a plan to come."""
+        ...
+
+    async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
+        """A fresh worker process; it is ended with the job."""
+        ...
+
+    async def end_worker(self, worker: WorkerProcess) -> None:
+        """Stop a worker."""
+        ...
+
+    def read_gpu(self) -> None:
+        """NVML's readings, if they are due."""
+        ...
+
+    async def unpaused(self) -> None:
+        """Return when launching is allowed."""
+        ...
