@@ -243,9 +243,10 @@ class GpuSample(Body, kind="gpu"):
 class BenchResult(Body, kind="bench"):
     """One microbenchmark on one chip.
 
-    ``status``: measured; compiled (SASS checked, not run); refused (``text`` says why: what SASS held, or a figure above
-    the unit's limit); lacking (this architecture has no such instruction); failed. ``value`` and its p5 and p95 over
-    repeats are in ``unit``; ``curve`` is (threads, value). ``perfect`` is what a mix would reach at perfect overlap.
+    ``status``: measured; compiled (SASS checked, not run); refused (``text`` says why: what SASS held, or a figure
+    above the unit's limit); lacking (this architecture has no such instruction); failed. ``value`` and its p5 and p95
+    over repeats are in ``unit``; ``curve`` is (threads, value). ``perfect`` is what a mix would reach if its units
+    overlapped perfectly.
     """
 
     worker: str
@@ -296,8 +297,9 @@ class SweepState(Body, kind="sweep"):
 class SweepPoint(Body, kind="sweep_point"):
     """One setting of a sweep: medians with p5 and p95, from fresh workers.
 
-    ``tflops`` and ``time_us`` are the clean twin's, over bursts; ``period_cycles`` is the traced period of the lead role;
-    waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused, failed.
+    ``tflops`` and ``time_us`` are the clean twin's, over bursts; ``period_cycles`` is the traced period of the lead
+    role; waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused
+    or failed.
     """
 
     sweep_id: int

@@ -42,8 +42,8 @@ SLOT_MASK = (1 << SLOT_BITS) - 1
 class BufferLayout:
     """Sizes of one target's buffer. ``stride`` is 8 (events) or 16 (records) bytes.
 
-    What a capture holds is always compact: ``capacity`` slots a role, one role after the other. ``late``: a probe may read
-    the clock now and store it later (kernels/trace.cuh), so that slots are not in the order of their clocks.
+    What a capture holds is always compact: ``capacity`` slots a role, one role after the other. ``late``: a probe may
+    read the clock now and store it later (kernels/trace.cuh), so that slots are not in the order of their clocks.
     """
 
     roles: tuple[str, ...]

@@ -85,6 +85,9 @@ def sweep_verdict(knob: str, points: Sequence[SweepPoint]) -> str:
             continue
         best = max(near, key=lambda point: point.tflops or 0.0)
         worst = min((p for p in own if p.tflops), key=lambda point: point.tflops or 0.0)
+        if len(near) == len([p for p in own if p.tflops]) > 1:
+            clauses.append(f"{name}{knob} makes no difference above 1% ({best.tflops:.0f} TFLOP/s)")
+            continue
         others = ", ".join(point.value for point in near if point is not best)
         text = f"{name}{knob} {best.value} is best, {best.tflops:.0f} TFLOP/s"
         if others:

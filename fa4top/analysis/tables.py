@@ -86,7 +86,8 @@ def bench_verdict(results: Sequence[BenchResult]) -> str:
     if ex2 is None or ex2.value is None:
         compiled = sum(r.status == "compiled" for r in results)
         return f"{compiled} kernels compiled and their SASS is what was meant; nothing was run" if compiled else ""
-    text = f"ex2 runs at {ex2.value:.1f} per clock and SM: a softmax step of 64x128 takes {64 * 128 / ex2.value:.0f} cycles of it"
+    cycles = 64 * 128 / ex2.value
+    text = f"ex2 runs at {ex2.value:.1f} per clock and SM: a softmax step of 64x128 takes {cycles:.0f} cycles of it"
     if step is not None and step.value and step.perfect:
         text += f"; the full step's mix reaches {step.value / step.perfect:.0%} of perfect overlap"
     return text

@@ -78,8 +78,8 @@ def _order(words: list[str], options: dict[str, Any]) -> Order:
             gpu = choose_gpu(options["gpu"] or config.gpu, list_gpus())
         except GpuError as error:
             fail(
-                f"{error}. Without a GPU: fa4top bench --arch {ARCHITECTURES[-1]} compiles the kernels and checks their "
-                "SASS",
+                f"{error}. Without a GPU: fa4top bench --arch {ARCHITECTURES[-1]} compiles the kernels and checks "
+                "their SASS",
                 exits.NOTHING_TO_RUN_ON,
             )
         if gpu.arch not in ARCHITECTURES:

@@ -18,9 +18,8 @@ from fa4top.engine.jobs import SweepJob, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.sweep import settings_of
 from fa4top.records import Envelope, SweepState
-from fa4top.ui.plots import Curve, curves_plot
+from fa4top.ui.plots import MARKS, Curve, curves_plot
 
-MARKS = ("●", "○", "◆", "◇", "■", "□")
 GRAPH_WIDTH, GRAPH_HEIGHT = 76, 11
 
 EPILOG = """\b

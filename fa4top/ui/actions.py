@@ -23,12 +23,16 @@ class Action:
 
 ACTIONS: tuple[Action, ...] = (
     Action("screen_live", "1", "screen('live')", "live", "the live screen"),
+    Action("screen_sweep", "3", "screen('sweep')", "sweep", "a knob over its values"),
+    Action("screen_bench", "4", "screen('bench')", "bench", "instruction throughputs of this chip"),
     Action("screen_log", "8", "screen('log')", "log", "what workers and the compiler said, faults, notices"),
     Action("pause", "space", "pause", "pause", "pause: live, stop launching; replay, hold", show=True),
     Action("focus", "f", "focus_role", "focus", "next role in the graph and the waits", show=True),
     Action("metric", "m", "metric", "metric", "graph: step period or clean kernel time", show=True),
     Action("zoom", "z", "zoom", "zoom", "timeline: 4, 2 or 1 steps", show=True),
     Action("edit", "e", "edit", "edit", "another shape or setting, in fresh workers", show=True),
+    Action("sweep", "s", "sweep", "sweep", "sweep a knob; the live plan goes on afterwards", show=True),
+    Action("run_bench", "r", "run_bench", "run bench", "measure this chip's instructions; the live plan goes on after"),
     Action("faster", "plus", "refresh_rate(2.0)", "more redraws", "redraw more often"),
     Action("slower", "minus", "refresh_rate(0.5)", "fewer redraws", "redraw less often"),
     Action("replay_back", "left", "seek(-5)", "back", "replay: 5 s back"),

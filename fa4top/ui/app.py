@@ -25,11 +25,13 @@ from fa4top.targets.catalog import describe
 from fa4top.ui.actions import bindings, key_map
 from fa4top.ui.feed import Feed, LiveSource, ReplaySource, Source
 from fa4top.ui.messages import FeedFailed, SnapshotReady
+from fa4top.ui.screens.bench import BenchScreen, TableScreen
 from fa4top.ui.screens.edit import Change, EditScreen
 from fa4top.ui.screens.help import HelpScreen
 from fa4top.ui.screens.leave import Answer, LeaveScreen
 from fa4top.ui.screens.live import LiveScreen
 from fa4top.ui.screens.log import LogScreen
+from fa4top.ui.screens.sweep import SweepForm, SweepScreen
 from fa4top.ui.themes import DEFAULT_THEME, load_themes
 from fa4top.ui.view import METRICS, ZOOMS, View
 from fa4top.ui.widgets.lines import Lines
@@ -85,6 +87,8 @@ class Fa4topApp(App[str]):
         self.view = View(ascii_only=ascii_only, recording=live and self._recorded)
         self._live_screen = LiveScreen()
         self._log_screen = LogScreen()
+        self._bench_screen = BenchScreen()
+        self._sweep_screen = SweepScreen()
         self._was_paused = False
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -99,6 +103,8 @@ class Fa4topApp(App[str]):
         self.set_keymap(key_map(self._keys))
         self.install_screen(self._live_screen, "live")
         self.install_screen(self._log_screen, "log")
+        self.install_screen(self._bench_screen, "bench")
+        self.install_screen(self._sweep_screen, "sweep")
         self.push_screen("live")
         self._catch_signals()
         self.app_resume_signal.subscribe(self, lambda _: self._hold(False))
@@ -162,7 +168,7 @@ class Fa4topApp(App[str]):
 
     def _show(self) -> None:
         screen = self.screen
-        if isinstance(screen, (LiveScreen, LogScreen)):
+        if isinstance(screen, (LiveScreen, LogScreen, TableScreen)):
             screen.show(self._snapshot, self.view)
 
     def on_screen_resume(self) -> None:
@@ -271,6 +277,35 @@ class Fa4topApp(App[str]):
         """Keys and panes."""
         self.push_screen(HelpScreen(list(self.screen.query(Lines)), self._keys))
 
+    def action_run_bench(self) -> None:
+        """Measure the instructions; the live plan goes on afterwards."""
+        if not isinstance(self._source, LiveSource):
+            self.notify("only a live session can measure", severity="warning")
+            return
+        self._command({"do": "job", "job": {"kind": "bench"}})
+        self.action_screen("bench")
+
+    def action_sweep(self) -> None:
+        """The form of a sweep."""
+        plan = self._snapshot.plan
+        if plan is None or not isinstance(self._source, LiveSource):
+            self.notify("only a live session can sweep", severity="warning")
+            return
+        source = self._source
+
+        def send(values: str, series: str) -> str:
+            try:
+                job = {"kind": "sweep", **sweep_fields(values, series)}
+            except ValueError as error:
+                return str(error)
+            answer = source.ask({"do": "job", "job": job})
+            if not answer.get("ok"):
+                return str(answer.get("error"))
+            self.call_after_refresh(self.action_screen, "sweep")
+            return ""
+
+        self.push_screen(SweepForm(describe(plan.target), send))
+
     def action_edit(self) -> None:
         """Another plan."""
         plan = self._snapshot.plan
@@ -328,6 +363,24 @@ class Fa4topApp(App[str]):
             await self.run_action(action)
 
         return run
+
+
+def sweep_fields(values: str, series: str) -> dict[str, Any]:
+    """``KNOB=VALUE,VALUE`` twice, as fields of a sweep; the second may be empty.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    fields: dict[str, Any] = {}
+    for text, knob_field, list_field in ((values, "knob", "values"), (series, "series_knob", "series")):
+        if not text and list_field == "series":
+            continue
+        name, equals, rest = text.partition("=")
+        chosen = [value.strip() for value in rest.split(",") if value.strip()]
+        if not equals or not name.strip() or not chosen:
+            raise ValueError(f"'{text}': write KNOB=VALUE,VALUE, for example p_split=1/4,1/2,3/4")
+        fields |= {knob_field: name.strip(), list_field: list(dict.fromkeys(chosen))}
+    return fields
 
 
 def _leave_soon() -> None:

@@ -10,6 +10,7 @@ ROLE_STYLES: dict[str, str] = {
     "softmax0": "role-b",
     "softmax1": "role-c",
     "correction": "role-d",
+    "load": "role-d",
 }
 WAIT_STYLES: dict[str, str] = {
     "wait P": "wait-a",
@@ -22,6 +23,10 @@ WAIT_STYLES: dict[str, str] = {
     "wait V": "wait-c",
     "wait KV": "wait-d",
     "wait Q": "wait-d",
+    "wait P free": "wait-c",
+    "wait S free": "wait-c",
+    "wait slot": "wait-d",
+    "wait sum": "wait-d",
 }
 SHORT: dict[str, str] = {"correction": "corr", "softmax0": "softmx0", "softmax1": "softmx1"}
 

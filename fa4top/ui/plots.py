@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MARKS = ("●", "○", "◆", "◇", "■", "□")  # one a series
+
 
 @dataclass(frozen=True)
 class Curve:

@@ -12,7 +12,7 @@ EXIT_FAULT = 4
 
 
 def run_bench(channel: Channel, worker: str, plan_id: int, names: list[str], arch: str) -> int:
-    """All chosen microbenchmarks. ``arch``: compile for it and run nothing; '' runs on the GPU. Returns the exit code."""
+    """All chosen microbenchmarks; returns the exit code. ``arch``: compile for it, run nothing; '' runs on the GPU."""
 
     def state(word: str, text: str = "", progress: float | None = None) -> None:
         channel.send(WorkerState(worker, plan_id, "bench", word, os.getpid(), text, progress))

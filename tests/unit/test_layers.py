@@ -25,7 +25,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "worker": ({"records", "analysis", "targets"}, NVML | SCREEN | {"msgspec", "click"}),
     "session": ({"records", "analysis"}, CUDA | NVML | SCREEN | {"click"}),
     "engine": ({"records", "analysis", "targets", "session"}, CUDA | SCREEN | {"click", "numpy"}),
-    "ui": ({"records", "analysis", "targets", "session", "engine", "resources"}, CUDA | NVML | {"click", "plotext"}),
+    "ui": ({"records", "analysis", "targets", "session", "engine", "resources"}, CUDA | NVML | {"click"}),
     "cli": ({"records", "analysis", "targets", "session", "engine", "ui", "resources"}, CUDA),
 }
 # descriptions of targets are what the engine and the screens may know of them

@@ -22,6 +22,8 @@ def example(kind: Any) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
         return [example(arguments[0])]
+    if origin is tuple:
+        return tuple(example(argument) for argument in arguments)
     if origin is dict:
         return {"wait P": example(arguments[1])}
     if type(None) in arguments:
@@ -47,6 +49,7 @@ def test_every_kind_survives_a_round_trip(kind: str) -> None:
 def test_all_kinds_are_registered() -> None:
     assert set(KINDS) == {
         "header", "plan", "worker", "check", "clean", "trace", "gpu", "fault", "notice", "output", "engine",
+        "bench", "sweep", "sweep_point",
     }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The instruction table: PTX, what SASS it must become, how its output is fed back, and what bounds it. Data.
 
-In ``ptx`` {x} is the chain's register, read and written; {a} and {b} are constants. Chains are 32-bit registers. Two 16-bit
-results are packed into one register, because the hardware merges them for nothing and would need a PRMT for one.
+In ``ptx`` {x} is the chain's register, read and written; {a} and {b} are constants. Chains are 32-bit registers. Two
+16-bit results are packed into one register, because the hardware merges them for nothing and would need a PRMT for one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 HOPPER, BLACKWELL, BLACKWELL_ULTRA = "sm_90a", "sm_100a", "sm_103a"
 ARCHITECTURES = (HOPPER, BLACKWELL, BLACKWELL_ULTRA)
 
-# lanes of an SM's units, threads' instructions per clock (CUDA C++ Programming Guide, "Arithmetic Instructions", 9.0 and
-# 10.0); a figure above is a mistake, never a discovery
+# lanes of an SM's units, threads' instructions per clock (CUDA C++ Programming Guide, "Arithmetic Instructions", 9.0
+# and 10.0); a figure above is a mistake, never a discovery
 ISSUE_LIMIT = 128.0
 
 
@@ -20,8 +20,8 @@ ISSUE_LIMIT = 128.0
 class Instruction:
     """One instruction. ``sass`` is a pattern of its opcode; ``per_ptx`` how many of them one step of a chain has.
 
-    ``helpers`` are patterns of instructions that the feedback needs, with their count a step. ``results`` counts values per
-    instruction. ``limit`` is per clock and SM, in instructions; ``limits`` overrides it by architecture.
+    ``helpers`` are patterns of instructions that the feedback needs, with their count a step. ``results`` counts values
+    per instruction. ``limit`` is per clock and SM, in instructions; ``limits`` overrides it by architecture.
     """
 
     name: str

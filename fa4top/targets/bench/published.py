@@ -1,7 +1,7 @@
 """Figures that others published, or that were measured before and not checked, by chip. Data, for the reference column.
 
-Source of GB300 and B200: hao-ai-lab/flash-attention-fp4, b300_fp4_pv_analysis.md (2026-06): one SM, 512 threads, 8 chains a
-thread; instructions per clock and SM.
+Source of GB300 and B200: hao-ai-lab/flash-attention-fp4, b300_fp4_pv_analysis.md (2026-06): one SM, 512 threads,
+8 chains a thread; instructions per clock and SM.
 """
 
 from __future__ import annotations

@@ -29,9 +29,9 @@ GROUPS = ("throughput", "mix", "shared memory", "handoff", "tensor", "tensor mem
 class Kernel:
     """One microbenchmark.
 
-    ``kind`` rate: ``unit`` per clock and SM is ``amount`` x threads x iterations / cycles. ``kind`` time: cycles a unit of
-    work are cycles / (iterations x ``amount`` x threads / ``worker_threads``; 0: whatever the threads). ``limit``: a rate
-    above, or a time below, is refused; None where nobody publishes one. ``parts``: for mixes, (instruction, count).
+    ``kind`` rate: ``unit`` per clock and SM is ``amount`` x threads x iterations / cycles. ``kind`` time: cycles a unit
+    of work are cycles / (iterations x ``amount`` x threads / ``worker_threads``; 0: whatever the threads). ``limit``: a
+    rate above, or a time below, is refused; None where nobody publishes one. ``parts``: of a mix, (instruction, count).
     """
 
     name: str
@@ -68,7 +68,7 @@ class Kernel:
         return cycles / (self.iterations * self.amount * workers)
 
     def problem(self, value: float, arch: str) -> str | None:
-        """Why this figure can not be true; None when it can. Two percent are left to the clocks at the region's ends."""
+        """Why this figure can not be true; None when it can. Two percent are left to the clocks at both ends."""
         limit = self.limit_on(arch)
         if limit is None:
             return None
@@ -95,9 +95,8 @@ def _step_header(parts: tuple[tuple[Instruction, int], ...], rounds: int) -> str
     for instruction, count in parts:
         asm = instruction.ptx.format(x="%0", a="%1", b="%2")
         for _ in range(count // instruction.per_ptx):
-            lines.append(
-                f'  asm volatile("{asm}" : "+{constraint}"(x[{chain % CHAINS}]) : "{constraint}"(a), "{constraint}"(b));'
-            )
+            operands = f'"+{constraint}"(x[{chain % CHAINS}]) : "{constraint}"(a), "{constraint}"(b)'
+            lines.append(f'  asm volatile("{asm}" : {operands});')
             chain += 1
     body = " \\\n".join(lines)
     return f"#define CHAIN {kind}\n#define ROUNDS {rounds}\n#define STEP(x, a, b) \\\n{body}\n"

@@ -15,13 +15,18 @@ class VerdictLine(Lines):
 
     HELP = "The answer in a sentence, by rules on the numbers above; it names the evidence."
 
+    def text(self, snapshot: Snapshot) -> str:
+        """The sentence."""
+        return snapshot.verdict
+
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """Up to ``height`` rows of wrapped text."""
-        text, style = snapshot.verdict, "strong"
+        answer = self.text(snapshot)
+        text, style = answer, "strong"
         if view.blocked:
             text, style = view.blocked, "bad"
         elif view.ended:
-            text, style = f"{view.ended}. Last known: {snapshot.verdict}", "warn"
+            text, style = f"{view.ended}. Last known: {answer}", "warn"
         elif "FAILED" in text or text.startswith("no numbers"):
             style = "bad"
         labels = [label for label, on in (("SIMULATED", snapshot.simulated), ("REPLAY", bool(view.replay))) if on]

@@ -1,0 +1,70 @@
+"""The bottom line of screens other than the live one, and their head."""
+
+from __future__ import annotations
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.tables import bench_title, bench_verdict
+from fa4top.ui.glyphs import Row
+from fa4top.ui.view import View
+from fa4top.ui.widgets.lines import Lines
+from fa4top.ui.widgets.verdict_line import VerdictLine
+
+
+class BenchSentence(VerdictLine):
+    """What the table says about a softmax step, or how far the run is."""
+
+    HELP = "Progress while it runs; then what the figures mean for a softmax step."
+
+    def text(self, snapshot: Snapshot) -> str:
+        """The sentence."""
+        state = snapshot.bench_state
+        if state is not None and state.state not in ("stopped", "dead"):
+            share = f" {state.progress:.0%}" if state.progress is not None else ""
+            return f"measuring{share}: {state.text or state.state}"
+        if not snapshot.bench:
+            return "r measures the instructions of this chip (without a GPU: compiles them and checks their SASS)"
+        return bench_verdict(snapshot.bench)
+
+
+class SweepSentence(VerdictLine):
+    """Best value and plateau, or what runs now."""
+
+    HELP = "Which value is best, and which are within 1% of it."
+
+    def text(self, snapshot: Snapshot) -> str:
+        """The sentence."""
+        state = snapshot.sweep
+        if state is None:
+            return "s sweeps a knob: every value in fresh workers"
+        if state.state == "running":
+            done = len(snapshot.sweep_points)
+            total = len(state.values) * max(1, len(state.series))
+            doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
+            return f"{done} of {total} settings done; now: {doing or 'starting workers'}"
+        return state.text or state.state
+
+
+class BenchHead(Lines):
+    """Chip, architecture, counts, compiler."""
+
+    HELP = "What was measured, on what, and with which compiler."
+
+    def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
+        """One row."""
+        return [[(" bench  ", "strong"), (bench_title(snapshot.bench).replace("·", self.g.dot), "text")]]
+
+
+class SweepHead(Lines):
+    """What is swept, on what."""
+
+    HELP = "The swept knob, the target, the device, the other knobs."
+
+    def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
+        """One row."""
+        state = snapshot.sweep
+        if state is None:
+            return [[(" sweep", "strong")]]
+        parts = [f"{state.knob} of {state.target}", state.device.replace("NVIDIA ", "")]
+        others = {k: v for k, v in state.knobs.items() if k not in (state.knob, state.series_knob)}
+        shown = " ".join(f"{k}={v}" for k, v in others.items() if v not in ("auto", "0", "off"))
+        return [[(" sweep  ", "strong"), (f" {self.g.dot} ".join(parts), "text"), (f"  {shown}", "dim")]]
