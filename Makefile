@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 FA4_VENV := .venv-fa4
+KERNELS_VENV := .venv-kernels
 BIN := $(VENV)/bin
 ARGS ?=
 # a CPU build of torch is enough to compile the kernels; other versions of torch may pull gigabytes
 FA4_TORCH ?= torch==2.13.0
 
-.PHONY: run test test-fa4 lint bench wheels clean
+.PHONY: run test test-fa4 test-kernels lint bench wheels clean
 
 run: $(VENV)/.run
 	$(BIN)/fa4top $(ARGS)
@@ -17,6 +18,9 @@ test: $(VENV)/.dev
 
 test-fa4: $(FA4_VENV)/.fa4
 	$(FA4_VENV)/bin/python -m pytest tests/fa4 -m fa4 $(ARGS)
+
+test-kernels: $(KERNELS_VENV)/.kernels
+	$(KERNELS_VENV)/bin/python -m pytest tests/kernels -m kernels $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -55,5 +59,12 @@ $(FA4_VENV)/.fa4: $(FA4_VENV)/bin/python pyproject.toml
 	$(FA4_VENV)/bin/python -m pip install -q --group test
 	touch $@
 
+$(KERNELS_VENV)/.kernels: pyproject.toml
+	$(PYTHON) -m venv $(KERNELS_VENV)
+	$(KERNELS_VENV)/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	$(KERNELS_VENV)/bin/python -m pip install -q -e '.[cuda13,sass]'
+	$(KERNELS_VENV)/bin/python -m pip install -q --group test
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(FA4_VENV) dist
+	rm -rf $(VENV) $(FA4_VENV) $(KERNELS_VENV) dist

@@ -30,7 +30,7 @@ SCROLL_KEYS: tuple[Any, ...] = (
 class TableScreen(Screen[None]):
     """A screen of panes, one of them scrolled."""
 
-    BINDINGS: ClassVar[list[Any]] = [Binding(*keys, show=False) for keys in SCROLL_KEYS]
+    BINDINGS: ClassVar[list[Any]] = [Binding(key, action, text, show=False) for key, action, text in SCROLL_KEYS]
 
     def show(self, snapshot: Snapshot, view: View) -> None:
         """Hand the snapshot to all panes, in one repaint."""

@@ -1,0 +1,140 @@
+"""The builtin kernel and the bench on a Hopper GPU: correct, repeatable, unharmed by probes, safe in its faults."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fa4top.analysis.sample import analyse_capture
+from fa4top.records import Shape
+from fa4top.targets.builtin.description import DESCRIPTION, shape_problem
+from fa4top.targets.launcher import LaunchRequest
+
+pytestmark = pytest.mark.gpu
+
+cupy = pytest.importorskip("cupy")
+
+SHAPES = [
+    Shape(1, 128, 128, 1, 1, 128, 128),
+    Shape(1, 128, 256, 1, 1, 128, 128),
+    Shape(2, 640, 1152, 4, 2, 128, 128),
+    Shape(1, 256, 128, 3, 1, 128, 128),
+    Shape(1, 384, 2048, 3, 3, 128, 128, causal=True),
+    Shape(2, 1024, 1024, 8, 1, 128, 128, causal=True),
+    Shape(4, 4096, 4096, 6, 2, 128, 128, causal=True),
+]
+MODES = [
+    {"pv_mode": "bf16"},
+    {"pv_mode": "fp8"},
+    {"pv_mode": "fp8", "fp8_scale": "multiply"},
+    {"exp2_emulation": "1/2"},
+]
+REORDERINGS = [
+    {"p_split": "1/8"},
+    {"p_split": "7/8"},
+    {"p_split": "3/4", "consumer_split": "1/4"},
+    {"p_chunks": "1"},
+    {"p_chunks": "2"},
+    {"kv_stages": "2"},
+    {"s_handover": "early"},
+    {"tile_order": "heads"},
+    {"tile_order": "longest"},
+]
+
+
+def launcher(shape: Shape, chosen: dict[str, str], twin: str = "clean", seed: int = 0, detail: bool = False) -> object:
+    from fa4top.targets.builtin.launch import BuiltinLauncher
+
+    knobs, problems = DESCRIPTION.setting(chosen)
+    assert not problems and shape_problem(shape, "sm_90a", knobs) is None
+    made = BuiltinLauncher(LaunchRequest("builtin", shape, knobs, twin, seed, 0, "", detail))
+    made.compile(lambda text, progress: None)
+    return made
+
+
+@pytest.mark.parametrize(("shape", "mode", "seed"), [*itertools.product(SHAPES, MODES, [1, 7])], ids=str)
+def test_output_is_attention(shape: Shape, mode: dict[str, str], seed: int) -> None:
+    result = launcher(shape, mode, seed=seed).check()  # type: ignore[attr-defined]
+    print(f"RMS {result.rms_error:.2e} max {result.max_error:.2e} limit {result.limit:g} {mode} {shape}")
+    assert result.rms_error <= result.limit
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_reorderings_are_bitwise_equal(mode: dict[str, str], causal: bool) -> None:
+    shape = Shape(1, 1024, 2048, 6, 2, 128, 128, causal)
+    base = launcher(shape, mode).check().output_hash  # type: ignore[attr-defined]
+    for change in REORDERINGS:
+        assert launcher(shape, {**mode, **change}).check().output_hash == base, change  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=str)
+def test_twenty_repeats_are_bitwise_equal(mode: dict[str, str]) -> None:
+    made = launcher(Shape(2, 2048, 2048, 8, 4, 128, 128, True), mode)
+    assert len({made.check().output_hash for _ in range(20)}) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=str)
+@pytest.mark.parametrize("detail", [False, True])
+def test_probes_change_nothing_and_lose_nothing(mode: dict[str, str], detail: bool) -> None:
+    shape = Shape(1, 2048, 4096, 8, 8, 128, 128)
+    base = launcher(shape, mode).check().output_hash  # type: ignore[attr-defined]
+    traced: object = launcher(shape, mode, "traced", detail=detail)
+    assert traced.check().output_hash == base  # type: ignore[attr-defined]
+    for cta in (0, 5, 127):
+        capture = traced.traced_launch(cta)  # type: ignore[attr-defined]
+        found = analyse_capture(capture.buffer, traced.layout, "builtin", capture.generation)  # type: ignore[attr-defined]
+        assert (found.losses.dropped, found.losses.unmatched, found.losses.stale) == (0, 0, 0)
+        roles = {role.role: role for role in found.roles}
+        assert {name: role.steps for name, role in roles.items() if name != "load"} == {
+            "mma": 32, "softmax0": 32, "softmax1": 32,
+        }  # fmt: skip
+        assert all(role.tiles == 1 for role in roles.values())
+
+
+def test_a_contract_violation_is_seen_by_the_check() -> None:
+    """Reads of P before it is written: only --unsafe gets here; the check must not let its numbers through."""
+    shape = Shape(1, 2048, 2048, 8, 8, 128, 128)
+    result = launcher(shape, {"p_split": "1/8", "consumer_split": "7/8"}).check()  # type: ignore[attr-defined]
+    assert not result.rms_error <= result.limit
+
+
+def fa4top(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fa4top", *arguments], capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+def test_a_lost_signal_is_refused_and_with_unsafe_ends_as_a_hang() -> None:
+    common = ("live", "--target", "builtin", "--set", "lost_signal=on", "--shape", "b1,s2048,h4", "--no-record")
+    refused = fa4top(*common)
+    assert refused.returncode == 2 and "never sent" in refused.stderr
+    hung = fa4top(*common, "--unsafe", "--idle-limit", "1", "--json")
+    assert hung.returncode == 4
+    faults = [json.loads(line)["body"] for line in hung.stdout.splitlines() if '"kind":"fault"' in line]
+    assert faults and faults[0]["reason"] in ("hang", "timeout")
+
+
+def test_the_bench_believes_all_of_this_chip() -> None:
+    done = fa4top("bench", "--no-record", "--json")
+    assert done.returncode == 0, done.stderr
+    results = [json.loads(line)["body"] for line in done.stdout.splitlines() if '"kind":"bench"' in line]
+    status = {r["name"]: r["status"] for r in results}
+    assert set(status.values()) == {"measured", "lacking"}, {
+        k: v for k, v in status.items() if v not in ("measured", "lacking")
+    }
+    value = {r["name"]: r["value"] for r in results}
+    assert value["ex2.approx.ftz.f32"] == pytest.approx(16.0, rel=0.02)
+    assert value["wgmma bf16 64x128x128, A from shared memory"] == pytest.approx(512.0, rel=0.02)
+
+
+def test_a_sweep_of_the_split() -> None:
+    done = fa4top("sweep", "p_split=1/2,3/4", "--target", "builtin", "--shape", "b1,s4096,h24", "--no-record", "--json")
+    assert done.returncode == 0, done.stderr
+    points = [json.loads(line)["body"] for line in done.stdout.splitlines() if '"kind":"sweep_point"' in line]
+    assert [p["status"] for p in points] == ["measured", "measured"]
+    assert points[0]["output"] == points[1]["output"] and points[0]["tflops"] > 300

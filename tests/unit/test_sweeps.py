@@ -1,0 +1,191 @@
+"""Sweeps: the numbers of a point, the sentence, and a whole sweep by an engine on the simulated device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fa4top.analysis.fold import Fold
+from fa4top.analysis.sweeps import measured_point, plateau, same_output, sweep_verdict
+from fa4top.analysis.tables import sweep_rows
+from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data, job_to_data
+from fa4top.engine.order import Order
+from fa4top.engine.start import connect, start_engine
+from fa4top.engine.sweep import settings_of
+from fa4top.records import CleanBurst, Geometry, Losses, Plan, RoleSample, SweepPoint, SweepState, TraceSample
+from fa4top.session.reading import read_log
+from fa4top.targets.sim.description import DESCRIPTION as SIM
+from fa4top.ui.app import sweep_fields
+from tests.conftest import wait_until
+
+Make = Callable[..., Order]
+GEOMETRY = Geometry(132, 132, 1, 1536, 64, 768, True, 8.0e11)
+
+
+def sample(period: float, wait: float, rest: float, time_us: float = 1020.0) -> TraceSample:
+    def role(name: str, waits: dict[str, float]) -> RoleSample:
+        return RoleSample(name, 64, 1, period, period, period, period, waits, None, None)
+
+    roles = [role("mma", {"wait P": wait, "wait P 2nd": rest}), role("softmax0", {})]
+    return TraceSample("w", 1, 1, 1, "coarse", False, time_us, 0, 0, 1500.0, None, Losses(1, 0, 0, 0), roles)
+
+
+def test_a_point_has_medians_and_their_spread() -> None:
+    bursts = [CleanBurst("w", 1, 3, [t, t, 5 * t]) for t in (1000.0, 990.0, 1010.0)]
+    point = measured_point(
+        SweepPoint(1, 2, "fp8", "1/2", "measured"),
+        bursts,
+        [sample(2000.0, 200.0, 100.0), sample(2100.0, 210.0, 90.0), sample(1900.0, 190.0, 95.0)],
+        GEOMETRY,
+        "hash",
+    )
+    assert point.time_us == 1000.0 and point.tflops == pytest.approx(800.0)
+    assert point.tflops_p5 is not None and point.tflops_p95 is not None
+    assert point.tflops_p5 < 800.0 < point.tflops_p95
+    assert (point.period_cycles, point.wait_p_cycles, point.wait_p_rest_cycles) == (2000.0, 200.0, 95.0)
+    assert point.wait_p_share == pytest.approx(0.1) and point.probe_effect == pytest.approx(0.02)
+    assert point.clean_period_cycles == pytest.approx(1000.0 * 1500.0 / 768)
+
+
+def point(value: str, tflops: float, output: str = "a", series: str = "", status: str = "measured") -> SweepPoint:
+    return SweepPoint(1, 1, series, value, status, "why", 1.0, tflops if status == "measured" else None, output=output)
+
+
+def test_the_plateau_is_within_one_percent_of_the_best() -> None:
+    points = [point("1/4", 500.0), point("1/2", 527.0), point("3/4", 530.0), point("7/8", 0.0, status="failed")]
+    assert [p.value for p in plateau(points)] == ["1/2", "3/4"]
+    text = sweep_verdict("p_split", points)
+    assert "p_split 3/4 is best, 530 TFLOP/s (within 1%: 1/2); 1/4 is 5.7% slower; failed: 7/8" in text
+    assert "no difference above 1%" in sweep_verdict("p_split", points[1:3])
+    assert sweep_verdict("x", [point("1", 0.0, status="failed")]) == "nothing was measured"
+
+
+def test_outputs_are_compared_within_a_series() -> None:
+    points = [
+        point("a", 1.0, "x", "bf16"),
+        point("b", 1.0, "x", "bf16"),
+        point("a", 1.0, "y", "fp8"),
+        point("b", 1.0, "z", "fp8"),
+    ]
+    assert same_output(points) == {"bf16/a": True, "bf16/b": True, "fp8/a": True, "fp8/b": False}
+    state = SweepState(1, "t", "d", "a", SIM.default_shape, {}, "k", ["a", "b", "c"], "m", ["bf16", "fp8"], "running")
+    rows = sweep_rows(state, points)
+    assert [row.output for row in rows] == ["first", "bitwise", "", "first", "differs", ""]
+    assert rows[2].status == "waiting"
+
+
+def test_jobs_survive_the_way_through_json() -> None:
+    for job in (BenchJob(["ex2"], "sm_103a"), SweepJob("k", ["1", "2"], "m", ["x"], 5)):
+        assert job_from_data(job_to_data(job)) == job
+    with pytest.raises(ValueError, match="no job 'dance'"):
+        job_from_data({"kind": "dance"})
+    with pytest.raises(ValueError, match="sweep"):
+        job_from_data({"kind": "sweep", "knob": "k", "speed": 1})
+
+
+def test_what_is_typed_becomes_a_sweep() -> None:
+    assert sweep_fields("p_split=1/2, 3/4,1/2", "") == {"knob": "p_split", "values": ["1/2", "3/4"]}
+    assert sweep_fields("a=1", "b=2,3")["series"] == ["2", "3"]
+    with pytest.raises(ValueError, match="write KNOB=VALUE"):
+        sweep_fields("p_split", "")
+
+
+def test_dangerous_and_unknown_values_are_refused_before_the_start(sim_order: Make) -> None:
+    order = sim_order()
+    job = SweepJob("p_split", ["1/4", "1/2", "5/7"], "pv_mode", ["fp8", "bf16"])
+    problems = {(s.series, s.value): s.problem for s in settings_of(order, job)}
+    assert "at least 2 K-tiles" in str(problems["fp8", "1/4"]) and problems["bf16", "1/4"] is None
+    assert "not legal" in str(problems["fp8", "5/7"]) and problems["fp8", "1/2"] is None
+    unsafe = settings_of(dataclasses.replace(order, unsafe=True), job)
+    assert unsafe[0].problem is None
+
+
+def run(order: Order) -> list[object]:
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    assert process.wait(60) == 0
+    control.close()
+    return [record.body for record in read_log(Path(order.folder))]
+
+
+def test_a_sweep_measures_every_value_in_fresh_workers(sim_order: Make) -> None:
+    job = SweepJob("p_split", ["1/4", "1/2", "3/4"], rounds=4)
+    bodies = run(sim_order(job=job_to_data(job)))
+    points = [body for body in bodies if isinstance(body, SweepPoint)]
+    assert [(p.value, p.status) for p in points] == [("1/4", "refused"), ("1/2", "measured"), ("3/4", "measured")]
+    half, three = points[1:]
+    assert half.tflops and three.tflops and three.tflops > 1.15 * half.tflops, "the simulated fp8 handoff cost"
+    assert half.bursts == half.traces == 4 and half.wait_p_rest_share and three.wait_p_rest_share
+    assert half.wait_p_rest_share > three.wait_p_rest_share
+    plans = [body for body in bodies if isinstance(body, Plan)]
+    assert [plan.knobs["p_split"] for plan in plans] == ["1/2", "3/4"]
+    workers = {body.worker for body in bodies if isinstance(body, TraceSample)}
+    assert len(workers) == 2, "one fresh traced worker a value"
+    states = [body for body in bodies if isinstance(body, SweepState)]
+    assert [s.state for s in states] == ["running", "done"] and "3/4 is best" in states[-1].text
+    assert list(states[0].refused) == ["/1/4"]
+
+
+def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
+    job = SweepJob("pv_mode", ["fp8", "bf16"], rounds=8)
+    bodies = run(sim_order(job=job_to_data(job), sim_fault="crash"))
+    points = [body for body in bodies if isinstance(body, SweepPoint)]
+    assert [p.status for p in points] == ["failed", "failed"] and "killed" in points[0].text
+
+
+def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
+    job = SweepJob("p_split", ["1/2", "3/4"], rounds=3)
+    order = sim_order(job=job_to_data(job))
+    run(order)
+    fold = Fold()
+    for record in read_log(Path(order.folder)):
+        fold.feed(record)
+    snapshot = fold.snapshot()
+    assert snapshot.sweep is not None and snapshot.sweep.state == "done"
+    assert [p.value for p in snapshot.sweep_points] == ["1/2", "3/4"] and snapshot.simulated
+
+
+def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
+    order = sim_order(stay=True)
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    log = Path(order.folder)
+
+    def bodies() -> list[object]:
+        return [record.body for record in read_log(log)]
+
+    wait_until(lambda: any(isinstance(body, TraceSample) for body in bodies()))
+    refused = control.ask({"do": "job", "job": {"kind": "sweep", "knob": "p_split", "values": ["1/4"]}})
+    assert not refused["ok"] and "K-tiles" in refused["error"]
+    job = {"kind": "sweep", "knob": "p_split", "values": ["1/2"], "rounds": 3}
+    assert control.ask({"do": "job", "job": job})["ok"]
+
+    def went_on() -> bool:
+        found = bodies()
+        done = [i for i, body in enumerate(found) if isinstance(body, SweepState) and body.state == "done"]
+        return bool(done) and any(isinstance(body, TraceSample) for body in found[done[0] :])
+
+    wait_until(went_on)
+    control.ask({"do": "stop"})
+    assert process.wait(20) == 0
+    plans = [body for body in bodies() if isinstance(body, Plan)]
+    assert plans[-1].knobs["p_split"] == plans[0].knobs["p_split"], "the plan of before"
+
+
+def test_a_bench_without_cupy_says_what_to_install(sim_order: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    import sys
+
+    order = sim_order(job=job_to_data(BenchJob(["ex2"], "sm_90a")), simulated=False, gpu_uuid="")
+    probe = os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "import cupy"])
+    if probe == 0:
+        pytest.skip("CuPy is here")
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    assert process.wait(60) == 4
+    control.close()
+    text = "".join(str(record.body) for record in read_log(Path(order.folder)))
+    assert "missing package" in text and "cuda13" in text
