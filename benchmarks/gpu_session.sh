@@ -2,6 +2,7 @@
 # What is run on a GPU machine, in two parts that each stay under ten minutes; results go to OUT.
 #   benchmarks/gpu_session.sh OUT record    doctor, GPU tests, recorded sessions, a picture of the screen
 #   benchmarks/gpu_session.sh OUT cost      what probes cost, beside NVIDIA's IKET
+#   benchmarks/gpu_session.sh OUT builtin   bench, sweeps, live session and checks of our own kernels (needs CuPy alone)
 set -u
 out=$1 part=$2
 cd "$(dirname "$0")/.."
@@ -9,7 +10,32 @@ export PYTHONUNBUFFERED=1 LANG=C.UTF-8 FA4TOP_SESSIONS=/tmp/fa4top-gpu-sessions 
 mkdir -p "$out"
 step() { echo "== $* ($(date +%T))"; }
 
-if [ "$part" = record ]; then
+if [ "$part" = builtin ]; then
+  share() { python3 -m fa4top replay "$1" --share | gzip -9n > "$2"; }
+  step bench, cold cache; time python3 -m fa4top bench --json > "$out/bench-cold.jsonl" 2> "$out/bench.err"
+  step bench, warm cache; time python3 -m fa4top bench --json > "$out/bench.jsonl" 2>> "$out/bench.err"
+  share "$out/bench.jsonl" "$out/h200-bench.jsonl.gz"; python3 -m fa4top replay --text "$out/bench.jsonl"
+  step sweep
+  time python3 -m fa4top sweep p_split=1/8,1/4,3/8,1/2,5/8,3/4,7/8 pv_mode=bf16,fp8 --target builtin --json \
+    > "$out/sweep.jsonl" 2> "$out/sweep.err"
+  share "$out/sweep.jsonl" "$out/h200-split-sweep.jsonl.gz"; python3 -m fa4top replay --text "$out/sweep.jsonl"
+  step live; python3 -m fa4top live --target builtin --seconds 8 --json > "$out/live.jsonl" 2> "$out/live.err"
+  share "$out/live.jsonl" "$out/h200-builtin.jsonl.gz"; python3 -m fa4top replay --text "$out/live.jsonl" | head -14
+  step cost; timeout 100 python3 benchmarks/builtin_cost.py 2>&1 | tee "$out/builtin-cost.txt"
+  step sanitizer
+  for tool in memcheck synccheck racecheck; do
+    every=$([ $tool = racecheck ] && echo every-thread)
+    timeout 60 compute-sanitizer --tool $tool python3 benchmarks/sanitize.py $every > "$out/$tool.txt" 2>&1
+    echo "$tool: $(grep -c ^ok "$out/$tool.txt") launches, $(tail -1 "$out/$tool.txt")"
+  done
+  step ncu
+  timeout 90 ncu --clock-control none --metrics regex:smsp__inst_executed_pipe_.*sum -k regex:bench \
+    python3 benchmarks/bench_ncu.py > "$out/ncu.txt" 2>&1
+  python3 benchmarks/bench_ncu.py table "$out/ncu.txt" | tee "$out/ncu-table.txt"
+  step tests
+  timeout 250 python3 -m pytest tests/gpu/test_builtin.py -m gpu -s -p no:cacheprovider -o addopts= -q > "$out/tests.txt" 2>&1
+  grep -E "passed|failed|^E |FAILED" "$out/tests.txt" | head -30
+elif [ "$part" = record ]; then
   step doctor; python3 -m fa4top doctor > "$out/doctor.txt" 2>&1
   step record
   timeout 240 python3 benchmarks/record_plans.py "$out/h200-fa4.jsonl.gz" --target fa4 --seconds 9 --rate 4 \

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from fa4top.analysis.fold import Snapshot
 from fa4top.cli import exits
 from fa4top.cli.choose import config_or_fail, fail
 from fa4top.cli.options import view_options
@@ -50,7 +51,6 @@ def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
     import sys
 
     from fa4top.analysis.fold import Fold
-    from fa4top.cli.compact import render
     from fa4top.records import to_line
     from fa4top.session.sharing import shareable
 
@@ -64,6 +64,18 @@ def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
         else:
             fold.feed(record)
     if not as_json:
-        click.echo(f"REPLAY of {file.name}\n" + render(fold.snapshot()))
+        click.echo(f"REPLAY of {file.name}\n" + _text(fold.snapshot()))
     if sentence := skipped.sentence():
         click.echo(f"fa4top: {sentence}", err=True)
+
+
+def _text(snapshot: Snapshot) -> str:
+    """What the session was for: its bench, its sweep, or else its live numbers."""
+    from fa4top.cli import bench, compact, sweep
+
+    parts = []
+    if snapshot.bench:
+        parts.append(bench.render(snapshot.bench))
+    if snapshot.sweep is not None:
+        parts.append(sweep.render(snapshot))
+    return "\n\n".join(parts) or compact.render(snapshot)

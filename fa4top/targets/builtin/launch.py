@@ -213,6 +213,11 @@ class BuiltinLauncher:
         capture = self._buffer.capture()
         return Capture(capture, self._generation, cta, self._cupy.cuda.get_elapsed_time(begin, end) * 1000.0)
 
+    def record_nobody(self) -> None:
+        """From the next launch on no CTA records."""
+        if self._buffer:
+            self._buffer.record_async(0, NOBODY, next_generation(self._generation))
+
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""
         return None
