@@ -1,6 +1,6 @@
-"""Microbenchmarks under Nsight Compute: do its pipe counters agree with what the bench believes? Needs a GPU.
+r"""Microbenchmarks under Nsight Compute: do its pipe counters agree with what the bench believes? Needs a GPU.
 
-    ncu --clock-control none --metrics regex:smsp__inst_executed_pipe_.*sum -k regex:bench \\
+    ncu --clock-control none --metrics regex:smsp__inst_executed_pipe_.*sum -k regex:bench \
         python benchmarks/bench_ncu.py > ncu.txt
     python benchmarks/bench_ncu.py table ncu.txt
 
@@ -45,22 +45,22 @@ def launch() -> int:
 
 
 def table(path: Path) -> int:
-    """ncu writes its counters after the program's own lines, one block a launch, in the order of the launches."""
+    """Its counters come after the program's own lines, one block a launch, in the order of the launches."""
     kernels = []
     blocks: list[dict[str, float]] = []
     for line in path.read_text(errors="replace").splitlines():
         if line.startswith("KERNEL "):
-            name, meant, rate = line[len("KERNEL ") :].split(" | ")
-            kernels.append((name, float(meant), float(rate)))
+            words = line[len("KERNEL ") :].split(" | ")
+            kernels.append((words[0], float(words[1]), float(words[2])))
         elif line.startswith("  bench"):
             blocks.append({})
         elif found := re.match(r"\s+smsp__inst_executed_pipe_(\S+)\.sum\s+inst\s+([\d.,]+)", line):
-            value = float(found[2].replace(",", ""))
-            if blocks and value > LEAST:
-                blocks[-1][found[1]] = value
+            counted = float(found[2].replace(",", ""))
+            if blocks and counted > LEAST:
+                blocks[-1][found[1]] = counted
     print(f"{'kernel':30} {'meant':>8} {'per clk':>8}  ncu: warp instructions by pipe")
-    for (name, meant, rate), counted in zip(kernels, blocks[1::2], strict=True):
-        pipes = ", ".join(f"{pipe} {value:.0f}" for pipe, value in counted.items())
+    for (name, meant, rate), block in zip(kernels, blocks[1::2], strict=True):
+        pipes = ", ".join(f"{pipe} {value:.0f}" for pipe, value in block.items())
         print(f"{name:30} {meant:8.0f} {rate:8.2f}  {pipes}")
     return 0
 

@@ -6,7 +6,7 @@
 set -u
 out=$1 part=$2
 cd "$(dirname "$0")/.."
-export PYTHONUNBUFFERED=1 LANG=C.UTF-8 FA4TOP_SESSIONS=/tmp/fa4top-gpu-sessions FA4TOP_CONFIG=/tmp/fa4top-gpu.toml
+export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH} PYTHONUNBUFFERED=1 LANG=C.UTF-8 FA4TOP_SESSIONS=/tmp/fa4top-gpu-sessions FA4TOP_CONFIG=/tmp/fa4top-gpu.toml
 mkdir -p "$out"
 step() { echo "== $* ($(date +%T))"; }
 

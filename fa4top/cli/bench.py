@@ -91,7 +91,6 @@ def _order(words: list[str], options: dict[str, Any]) -> Order:
         )
     blank = {
         "target": "sim",
-        "gpu": "",
         "shape": "",
         "dtype": "",
         "causal": None,
@@ -105,7 +104,7 @@ def _order(words: list[str], options: dict[str, Any]) -> Order:
         "idle_limit": None,
     }
     why = f"bench on {gpu.name}" if gpu else f"bench for {arch}: compiled, not run"
-    base = make_order(config, {**blank, **options, "interpreter": python}, wait_gpu_s=0.0, idle_limit_s=5.0)
+    base = make_order(config, {**blank, **options, "gpu": ""}, wait_gpu_s=0.0, idle_limit_s=5.0)
     return replace(
         base,
         target="builtin",
