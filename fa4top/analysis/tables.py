@@ -70,7 +70,8 @@ def bench_title(results: Sequence[BenchResult]) -> str:
     ):
         if number := sum(r.status == status for r in results):
             counts.append(f"{number} {word}")
-    return f"{where} · {', '.join(counts)} of {last.total} · {last.compiler}".rstrip(" ·")
+    compiler = next((r.compiler for r in results if r.compiler), "")
+    return f"{where} · {', '.join(counts)} of {last.total} · {compiler}".rstrip(" ·")
 
 
 def bench_verdict(results: Sequence[BenchResult]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.records import Notice, Output, TraceSample, stamp
+from fa4top.records import BenchResult, Notice, Output, TraceSample, stamp
 from fa4top.session.reading import Skipped, read_log
 from fa4top.session.sharing import shareable, shareable_text
 from tests.conftest import ROOT, run_cli
@@ -48,7 +48,7 @@ def test_examples_are_whole_small_and_name_no_place(path: Path) -> None:
     assert path.stat().st_size < 300_000
     skipped = Skipped()
     records = list(read_log(path, skipped))
-    assert skipped == Skipped() and any(isinstance(r.body, TraceSample) for r in records)
+    assert skipped == Skipped() and any(isinstance(r.body, (TraceSample, BenchResult)) for r in records)
     text = gzip.decompress(path.read_bytes()).decode()
     assert shareable_text(text) == text
     for sample in (r.body for r in records if isinstance(r.body, TraceSample)):

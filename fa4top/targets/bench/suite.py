@@ -19,7 +19,7 @@ from fa4top.targets.bench.instructions import (
 
 CHAINS = 8
 RATE, TIME = "rate", "time"
-OTHERS_SHARE = 0.04  # of a loop body, for its counter and branch, and a few moves
+OTHERS_SHARE = 0.07  # of a loop body, for its counter and branch, and a few moves
 MMA_OTHERS_SHARE = 8.0  # descriptors and fences: they run beside the tensor cores
 THREADS = (128, 256, 512, 1024)
 GROUPS = ("throughput", "mix", "shared memory", "handoff", "tensor", "tensor memory")

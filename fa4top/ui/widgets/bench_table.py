@@ -31,7 +31,7 @@ class BenchTable(Scrolled):
         device = next(iter(results.values())).device if results else (plan.device if plan else "")
         name_width = max(30, min(46, width - 46))
         wide = width >= WIDE
-        head = f" {'':{name_width}}{'figure':>8} {'unit':9}{'share':>7}{'publ.':>7}"
+        head = f" {'':{name_width}}{'figure':>8} {'unit':8}{'share':>7}{'publ.':>7}"
         if wide:
             head += f"  {'':{BAR}}{'spread':>7}{'threads':>8}"
         rows: list[Row] = []
@@ -46,13 +46,17 @@ class BenchTable(Scrolled):
         return [[(head, "dim")]], rows
 
     def _row(self, row: BenchRow, name_width: int, wide: bool) -> Row:
-        style = {"measured": "strong", "refused": "bad", "failed": "bad"}.get(row.status, "dim")
+        cells: Row
         name = row.name if len(row.name) < name_width else row.name[: name_width - 2] + "…"
+        if row.status != "measured":
+            style = "bad" if row.status in ("refused", "failed") else "dim"
+            cells = [(f"  {name:{name_width - 1}}", "dim"), (f"{'':24}{row.published:>7}", "dim")]
+            return [*cells, (f"  {row.note}", style)]
         share = f"{row.limit_share:.0%}" if row.limit_share is not None else ""
-        cells: Row = [
-            (f"  {name:{name_width - 1}}", "text" if row.status == "measured" else "dim"),
-            (f"{row.value:>8}", style),
-            (f" {UNITS.get(row.unit, row.unit) if row.value else '':9}", "dim"),
+        cells = [
+            (f"  {name:{name_width - 1}}", "text"),
+            (f"{row.value:>8}", "strong"),
+            (f" {UNITS.get(row.unit, row.unit):8}", "dim"),
             (f"{share:>7}", "text"),
             (f"{row.published:>7}", "dim"),
         ]
@@ -63,7 +67,7 @@ class BenchTable(Scrolled):
                 (self.g.thin * (BAR - full) if row.limit_share is not None else " " * BAR, "frame"),
                 (f"{row.spread:>7}{row.threads:>8}", "dim"),
             ]
-        cells.append((f"  {row.note}", "bad" if row.status in ("refused", "failed") else "dim"))
+        cells.append((f"  {row.note}", "dim"))
         return cells
 
 

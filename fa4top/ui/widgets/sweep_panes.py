@@ -78,8 +78,8 @@ class SweepTable(Scrolled):
         if state is None:
             return [], []
         wide = width >= 100
-        series_width = 9 if state.series_knob else 0
-        head = f" {'':2}{state.series_knob[: max(0, series_width - 1)]:{series_width}}{state.knob[:9]:10}{'TFLOP/s':>8}"
+        series_width = 6 if state.series_knob else 0
+        head = f" {'':2}{state.series_knob[: max(0, series_width - 1)]:{series_width}}{state.knob[:7]:8}{'TFLOP/s':>8}"
         head += f"{'p5 to p95':>14}" if wide else ""
         head += f"{'against':>10}{'period':>8}{'wait P':>8}{'P 2nd':>7}  output"
         signs = marks(view.ascii_only)
@@ -88,7 +88,7 @@ class SweepTable(Scrolled):
             number = state.series.index(row.series)
             start: Row = [
                 (f" {signs[number % len(signs)]} ", SERIES_STYLES[number % len(SERIES_STYLES)]),
-                (f"{row.series[: max(0, series_width - 1)]:{series_width}}{row.value[:9]:10}", "text"),
+                (f"{row.series[: max(0, series_width - 1)]:{series_width}}{row.value[:7]:8}", "text"),
             ]
             if row.status == "measured":
                 spread = f"{row.spread:>14}" if wide else ""

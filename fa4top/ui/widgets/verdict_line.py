@@ -26,7 +26,9 @@ class VerdictLine(Lines):
         if view.blocked:
             text, style = view.blocked, "bad"
         elif view.ended:
-            text, style = f"{view.ended}. Last known: {answer}", "warn"
+            # of a recording the answer matters more than that it is over
+            text = f"{answer} ({view.ended})" if view.replay else f"{view.ended}. Last known: {answer}"
+            style = "warn"
         elif "FAILED" in text or text.startswith("no numbers"):
             style = "bad"
         labels = [label for label, on in (("SIMULATED", snapshot.simulated), ("REPLAY", bool(view.replay))) if on]
