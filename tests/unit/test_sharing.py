@@ -54,7 +54,8 @@ def test_examples_are_whole_small_and_name_no_place(path: Path) -> None:
     for sample in (r.body for r in records if isinstance(r.body, TraceSample)):
         assert (sample.losses.dropped, sample.losses.unmatched, sample.losses.stale) == (0, 0, 0)
     done = run_cli("replay", "--text", str(path))
-    assert done.returncode == 0 and "TFLOP/s" in done.stdout and "REPLAY" in done.stdout
+    assert done.returncode == 0 and "REPLAY" in done.stdout
+    assert "TFLOP/s" in done.stdout or "instructions/clk" in done.stdout
 
 
 def test_there_is_a_recording_from_a_real_gpu() -> None:

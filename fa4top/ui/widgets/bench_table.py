@@ -46,14 +46,14 @@ class BenchTable(Scrolled):
         return [[(head, "dim")]], rows
 
     def _row(self, row: BenchRow, name_width: int, wide: bool) -> Row:
-        cells: Row
         name = row.name if len(row.name) < name_width else row.name[: name_width - 2] + "…"
         if row.status != "measured":
             style = "bad" if row.status in ("refused", "failed") else "dim"
-            cells = [(f"  {name:{name_width - 1}}", "dim"), (f"{'':24}{row.published:>7}", "dim")]
-            return [*cells, (f"  {row.note}", style)]
+            # where the figure would be, so that it is seen at any width; a long reason takes the whole line
+            note = f"   {row.note:<21}{row.published:>7}" if len(row.note) <= 21 else f"   {row.note}"
+            return [(f"  {name:{name_width - 1}}", "dim"), (note, style)]
         share = f"{row.limit_share:.0%}" if row.limit_share is not None else ""
-        cells = [
+        cells: Row = [
             (f"  {name:{name_width - 1}}", "text"),
             (f"{row.value:>8}", "strong"),
             (f" {UNITS.get(row.unit, row.unit):8}", "dim"),
