@@ -20,8 +20,8 @@ from fa4top.ui.widgets.title import Title
 SCROLL_KEYS: tuple[Any, ...] = (
     ("up", "scroll(-1)", "up"),
     ("down", "scroll(1)", "down"),
-    ("pageup", "scroll(-15)", "page up"),
-    ("pagedown", "scroll(15)", "page down"),
+    ("pageup", "pages(-1)", "page up"),
+    ("pagedown", "pages(1)", "page down"),
     ("home", "scroll(-10000)", "top"),
     ("end", "scroll(10000)", "bottom"),
 )
@@ -38,6 +38,10 @@ class TableScreen(Screen[None]):
             for pane in self.query(Lines):
                 if pane.display:
                     pane.update(snapshot, view)
+
+    def action_pages(self, pages: int) -> None:
+        """Move in the table by pages."""
+        self.query_one(Scrolled).scroll_pages(pages)
 
     def action_scroll(self, rows: int) -> None:
         """Move in the table."""

@@ -34,7 +34,11 @@ class Scrolled(Lines):
         place = f" rows {self._top + 1} to {self._top + len(shown)} of {len(body)}: arrows, page up, page down"
         return [*head, *shown, [(place, "dim")]]
 
+    def scroll_pages(self, pages: int) -> None:
+        """Move by what is seen, less a row that stays for the eye."""
+        self.scroll_by(pages * max(1, self.size.height - 3))
+
     def scroll_by(self, rows: int) -> None:
-        """Move; pages are the pane's own height."""
+        """Move."""
         self._top = max(0, min(self._top + rows, self._count))
         self._redraw()
