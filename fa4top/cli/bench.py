@@ -10,7 +10,7 @@ import click
 
 from fa4top.analysis.tables import bench_row, bench_title, bench_verdict
 from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, inspect_interpreter, make_order, missing_modules
+from fa4top.cli.choose import config_or_fail, fail, interpreter_problem, make_order
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.engine.gpus import GpuError, choose_gpu, list_gpus
 from fa4top.engine.jobs import BenchJob, job_to_data
@@ -31,9 +31,7 @@ Examples:
 
 @click.command("bench", epilog=EPILOG)
 @click.argument("words", nargs=-1)
-@click.option(
-    "--arch", default="", type=click.Choice(["", *ARCHITECTURES]), metavar="ARCH", help="Compile for ARCH, run nothing."
-)
+@click.option("--arch", type=click.Choice(ARCHITECTURES), help="Compile for this architecture, run nothing.")
 @click.option("--gpu", default="", metavar="GPU", help="NVML index, UUID or the start of one.")
 @click.option("--python", "interpreter", default="", metavar="PATH", help="Interpreter that has CuPy and NVRTC.")
 @click.option("--record", "record_folder", default="", metavar="DIR", help="Record the session under DIR.")
@@ -72,7 +70,7 @@ def _order(words: list[str], options: dict[str, Any]) -> Order:
     config = config_or_fail()
     python = options["interpreter"] or config.python or sys.executable
     description = describe("builtin")
-    arch, gpu = options["arch"], None
+    arch, gpu = options.pop("arch") or "", None
     if not arch:
         try:
             gpu = choose_gpu(options["gpu"] or config.gpu, list_gpus())
@@ -84,11 +82,8 @@ def _order(words: list[str], options: dict[str, Any]) -> Order:
             )
         if gpu.arch not in ARCHITECTURES:
             fail(f"no microbenchmarks for {gpu.name} ({gpu.arch}); there are: {', '.join(ARCHITECTURES)}", exits.USAGE)
-    if missing := missing_modules(description, inspect_interpreter(python)):
-        fail(
-            f"{python} lacks {', '.join(missing)}; pip install 'fa4top[cuda13,sass]' there, or give --python PATH",
-            exits.NOTHING_TO_RUN_ON,
-        )
+    if problem := interpreter_problem(description, python):
+        fail(f"{problem}; pip install 'fa4top[cuda13,sass]' there, or give --python PATH", exits.NOTHING_TO_RUN_ON)
     blank = {
         "target": "sim",
         "shape": "",

@@ -68,6 +68,15 @@ def missing_modules(description: Description, found: dict[str, Any]) -> list[str
     return missing
 
 
+def interpreter_problem(description: Description, python: str) -> str | None:
+    """Why a target's workers can not run under this interpreter, in a sentence; None when they can."""
+    found = inspect_interpreter(python)
+    if "error" in found:
+        return str(found["error"])
+    missing = missing_modules(description, found)
+    return f"{python} lacks {', '.join(missing)}" if missing else None
+
+
 @dataclass(frozen=True)
 class Place:
     """What was chosen, and the sentence that says why."""
@@ -90,10 +99,9 @@ def choose_place(target: str, gpu: str, python: str) -> Place:
             chosen = choose_gpu(gpu, list_gpus())
         except GpuError as error:
             fail(f"target {target} needs a GPU: {error}. Try --target sim", exits.NOTHING_TO_RUN_ON)
-        if missing := missing_modules(description, inspect_interpreter(python)):
+        if problem := interpreter_problem(description, python):
             fail(
-                f"{python} lacks {', '.join(missing)} for target {target}; install them there, or give --python PATH "
-                "(fa4top doctor shows more)",
+                f"target {target}: {problem}; install it there, or give --python PATH (fa4top doctor shows more)",
                 exits.NOTHING_TO_RUN_ON,
             )
         return Place(description, chosen, f"target {target} on {chosen.name}, as asked")
@@ -109,12 +117,8 @@ def choose_place(target: str, gpu: str, python: str) -> Place:
         return Place(
             describe("sim"), None, f"target sim, because there are no probes for {chosen.name} ({chosen.arch})"
         )
-    if missing := missing_modules(fa4, inspect_interpreter(python)):
-        return Place(
-            describe("sim"),
-            None,
-            f"target sim, because {python} lacks {', '.join(missing)}; --python PATH names another interpreter",
-        )
+    if problem := interpreter_problem(fa4, python):
+        return Place(describe("sim"), None, f"target sim, because {problem}; --python PATH names another interpreter")
     return Place(fa4, chosen, f"target fa4, because {chosen.name} and flash-attn-4 are here")
 
 
