@@ -15,12 +15,14 @@ import click
 
 from fa4top import __version__
 from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, inspect_interpreter
+from fa4top.cli.choose import config_or_fail, inspect_interpreter, interpreter_problem
 from fa4top.engine.gpus import ARCH_OF, list_gpus
 from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
+from fa4top.targets.catalog import describe
 from fa4top.targets.fa4.probes import KNOWN_GOOD
 
 OK, MISSING, NOTE = "ok", "missing", "note"
+EXTRAS = {"fa4": "fa4,cuda13", "builtin": "cuda13,sass"}
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,11 @@ def _package(found: dict[str, Any], versions: dict[str, str]) -> Finding:
     )
 
 
-def _tools() -> list[Finding]:
+def _tools(python: str) -> list[Finding]:
     findings = []
+    wheel = inspect_interpreter(python).get("nvdisasm")
     for tool in ("ptxas", "nvdisasm"):
-        path = shutil.which(tool)
+        path = shutil.which(tool) or (wheel if tool == "nvdisasm" else None)
         if path is None and (home := os.environ.get("CUDA_HOME")):
             candidate = Path(home) / "bin" / tool
             path = str(candidate) if candidate.exists() else None
@@ -132,6 +135,27 @@ def _tools() -> list[Finding]:
             continue
         said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
         findings.append(Finding(tool, OK, f"{path}: {said.strip().splitlines()[-1] if said.strip() else '?'}"))
+    return findings
+
+
+def _targets(python: str) -> list[Finding]:
+    """What can be launched here with this interpreter."""
+    gpus = list_gpus()
+    findings = []
+    for name in ("fa4", "builtin"):
+        description = describe(name)
+        problem = None if gpus else "no GPU"
+        if not problem:
+            shape, knobs = description.default_shape, description.setting({})[0]
+            reasons = [description.shape_problem(shape, gpu.arch, knobs) for gpu in gpus]
+            problem = None if None in reasons else reasons[0]
+        fix = "none needed for --target sim and replay"
+        if not problem and (problem := interpreter_problem(description, python)):
+            fix = f"pip install 'fa4top[{EXTRAS[name]}]' there, or --python PATH"
+        findings.append(
+            Finding(name, MISSING if problem else OK, problem or description.summary, fix if problem else "")
+        )
+    findings.append(Finding("sim", OK, describe("sim").summary))
     return findings
 
 
@@ -186,7 +210,8 @@ def command(interpreter: str, as_json: bool) -> None:
     sections = {
         "GPU": _driver(),
         "worker interpreter": _interpreter(python),
-        "SASS tools": _tools(),
+        "SASS tools": _tools(python),
+        "targets": _targets(python),
         "terminal": _terminal(),
         "folders": _folders(),
     }
@@ -206,5 +231,5 @@ def command(interpreter: str, as_json: bool) -> None:
                 click.echo(f"  {marks[finding.state]} {finding.what:14} {finding.found}")
                 if finding.fix:
                     click.echo(f"          {'':14} -> {finding.fix}")
-    needed = [*sections["GPU"], *sections["worker interpreter"]]
-    raise SystemExit(exits.NOTHING_TO_RUN_ON if any(f.state == MISSING for f in needed) else exits.OK)
+    real = [finding for finding in sections["targets"] if finding.what != "sim"]
+    raise SystemExit(exits.OK if any(finding.state == OK for finding in real) else exits.NOTHING_TO_RUN_ON)

@@ -52,6 +52,13 @@ def main():
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             pass
+    nvdisasm = None
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for place in ("cu13", "cuda_nvdisasm"):
+            candidate = os.path.join(folder, place, "bin", "nvdisasm")
+            if os.path.exists(candidate):
+                nvdisasm = candidate
     print(
         json.dumps(
             {
@@ -60,6 +67,7 @@ def main():
                 "modules": modules,
                 "flash_attn.cute.interface": interface,
                 "versions": versions,
+                "nvdisasm": nvdisasm,
             }
         )
     )

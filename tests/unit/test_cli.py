@@ -107,7 +107,7 @@ def _log(folder: Path) -> Path:
 def test_doctor_names_what_is_missing_and_the_command() -> None:
     done = run_cli("doctor")
     assert done.returncode in (exits.OK, exits.NOTHING_TO_RUN_ON)
-    for words in ("GPU", "numpy", "flash-attn-4", "terminal", "sessions", "config"):
+    for words in ("GPU", "numpy", "flash-attn-4", "builtin", "terminal", "sessions", "config"):
         assert words in done.stdout
     found = json.loads(run_cli("doctor", "--json").stdout)
     assert all(f["fix"] for section in found.values() if isinstance(section, list) for f in section
