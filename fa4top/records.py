@@ -328,6 +328,79 @@ class SweepPoint(Body, kind="sweep_point"):
 
 
 @dataclass(frozen=True)
+class AbState(Body, kind="ab"):
+    """An A/B's plan and course: starting, running, done or failed. ``margin`` is relative; it is set before the run.
+
+    ``rho`` is the scale of the evidence, from the pilot blocks; ``mode`` burst; ``tier`` 1: this pair of processes.
+    """
+
+    ab_id: int
+    target: str
+    device: str
+    arch: str
+    shape: Shape
+    a: dict[str, str]
+    b: dict[str, str]
+    margin: float
+    alpha: float
+    mode: str
+    tier: int
+    seed: int
+    state: str
+    text: str = ""
+    rho: float | None = None
+    word: str = ""
+
+
+@dataclass(frozen=True)
+class AbBlock(Body, kind="ab_block"):
+    """One block of four slices in the order that a fair coin chose (ABBA or BAAB), and what is known after it.
+
+    ``slices_us`` are the times of every launch, ``clocks_mhz`` the SM clock of each slice where it is known.
+    ``log_ratio`` is mean log time of B less that of A. Rejected blocks are whole, and say why. ``low`` and ``high`` are
+    the running confidence sequence, log ratios.
+    """
+
+    ab_id: int
+    number: int
+    order: str
+    slices_us: list[list[float]]
+    clocks_mhz: list[float | None]
+    log_ratio: float
+    log_ratio_cycles: float | None
+    pilot: bool
+    accepted: bool
+    reason: str = ""
+    tripped: str = ""
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    log_e: float | None = None
+    word: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class AbArm(Body, kind="ab_arm"):
+    """One arm so far: medians of its clean slices and of its traced launches (periods and waits in cycles)."""
+
+    ab_id: int
+    arm: str
+    knobs: dict[str, str]
+    time_us: float | None
+    tflops: float | None
+    period_cycles: float | None
+    period_p95_cycles: float | None
+    waits_cycles: dict[str, float]
+    step_cycles: float | None
+    sm_clock_mhz: float | None
+    probe_effect: float | None
+    output: str
+    output_text: str
+    rejected: int
+
+
+@dataclass(frozen=True)
 class Fault(Body, kind="fault"):
     """Something went wrong with a worker: why, the last of its stderr, and what to try."""
 

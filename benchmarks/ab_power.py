@@ -1,0 +1,71 @@
+"""Error rate and power of the A/B rule, by simulation, with a look after every block.
+
+python benchmarks/ab_power.py [RUNS]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from math import lgamma, log
+
+import numpy as np
+
+from fa4top.analysis.evidence import ALPHA, F64, mixture_scale
+
+BLOCKS, PILOT = 200, 4
+LOOKS = (12, 20, 40, 100, 200)
+
+
+def log_e_of_all(blocks: F64, rho: F64) -> F64:
+    """Log E of "no difference" after every block, for all runs at once. blocks: (runs, n); rho: (runs, 1)."""
+    n = np.arange(1, blocks.shape[1] + 1)
+    total, square = np.cumsum(blocks, axis=1), np.cumsum(np.square(blocks), axis=1)
+    above = np.cumsum(blocks > 0, axis=1)
+    beta = np.zeros((len(n), len(n) + 1))
+    for row, count in enumerate(n):
+        for k in range(count + 1):
+            beta[row, k] = lgamma(k + 1) + lgamma(count - k + 1) - lgamma(count + 2)
+    symmetric = 0.5 * np.log(rho / (square + rho)) + np.square(total) / (2.0 * (square + rho))
+    signs = n * log(2.0) + beta[(n - 1)[None, :], above]
+    result: F64 = np.logaddexp(symmetric, signs) - log(2.0)
+    return result
+
+
+def drifting(random: np.random.Generator, shape: tuple[int, int], coin: bool) -> F64:
+    noise = random.normal(size=shape)
+    for i in range(1, shape[1]):
+        noise[:, i] += 0.5 * noise[:, i - 1]
+    return noise * np.where(random.random(shape) < 0.5, 1.0, -1.0) if coin else noise
+
+
+def main() -> int:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 4000
+    random = np.random.default_rng(1)
+    shape = (runs, BLOCKS + PILOT)
+    cases: list[tuple[str, Callable[[], F64]]] = [
+        ("A/A, normal", lambda: random.normal(size=shape)),
+        ("A/A, t with 3 degrees", lambda: random.standard_t(3, size=shape)),
+        (
+            "A/A, 5% outliers of 10 sd",
+            lambda: random.normal(size=shape) * np.where(random.random(shape) < 0.05, 10.0, 1.0),
+        ),
+        ("A/A, AR(0.5) with the coin", lambda: drifting(random, shape, True)),
+        ("A/A, AR(0.5) without it", lambda: drifting(random, shape, False)),
+    ]
+    for effect in (1.74, 1.09, 0.68, 0.40, 0.29):
+        cases.append((f"B differs by {effect} sd", lambda effect=effect: random.normal(size=shape) + effect))  # type: ignore[misc]
+    print(
+        f"{'called different by block':30}" + "".join(f"{look:>8}" for look in LOOKS) + f"   {runs} runs, alpha {ALPHA}"
+    )
+    for name, draw in cases:
+        blocks = draw()
+        rho = np.array([[mixture_scale(pilot)] for pilot in blocks[:, :PILOT]])
+        hits = log_e_of_all(blocks[:, PILOT:], rho) >= log(1.0 / ALPHA)
+        first = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, BLOCKS + 1)
+        print(f"{name:30}" + "".join(f"{np.mean(first <= look):8.1%}" for look in LOOKS))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""From an interval to words: faster, slower, equivalent, undecided, and what would decide it. Pure rules.
+
+All verdicts are read off one confidence sequence, so the chance that any of them is ever wrong is at most alpha. The
+margin is set before the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, exp, expm1, log, log1p, sqrt
+
+import numpy as np
+
+from fa4top.analysis.evidence import Evidence, Interval, fewest_blocks
+
+FASTER, SLOWER, EQUIVALENT, UNDECIDED, INVALID = "faster", "slower", "equivalent", "undecided", "invalid"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What can be said of B against A. ``word`` is the strongest of it; ``equivalent`` and ``material`` may hold beside
+    faster or slower. Percent are changes of time: negative is faster."""
+
+    word: str
+    text: str
+    estimate_percent: float
+    low_percent: float
+    high_percent: float
+    equivalent: bool
+    material: bool
+    blocks: int
+    decided: bool
+
+
+def verdict(evidence: Evidence, margin: float, seconds_per_block: float = 0.0, invalid: str = "") -> Verdict:
+    """The verdict now.
+
+    Args:
+        margin: relative; 0.01 is one percent.
+        seconds_per_block: for the sentence that says how long a decision would take.
+        invalid: why nothing may be said, if so.
+    """
+    interval, n = evidence.interval, len(evidence.blocks)
+    estimate = 100.0 * expm1(evidence.estimate)
+    low, high = interval.percent()
+
+    def made(word: str, text: str, equivalent: bool = False, material: bool = False) -> Verdict:
+        decided = word in (FASTER, SLOWER, EQUIVALENT)
+        return Verdict(word, text, estimate, low, high, equivalent, material, n, decided)
+
+    if not invalid and interval.empty:
+        invalid = "no single ratio fits all blocks: something changed during the run"
+    if invalid:
+        return made(INVALID, invalid)
+    inside = interval.low > log1p(-margin) and interval.high < log1p(margin)
+    beyond = interval.high < log1p(-margin) or interval.low > log1p(margin)
+    within = f"equivalent within {100 * margin:g}%"
+    if interval.high < 0.0:
+        text = f"B is FASTER by {-estimate:.2f}% ({-high:.2f} to {-low:.2f})"
+        return made(FASTER, text + (f", though {within}" if inside else ""), inside, beyond)
+    if interval.low > 0.0:
+        text = f"B is SLOWER by {estimate:.2f}% ({low:.2f} to {high:.2f})"
+        return made(SLOWER, text + (f", though {within}" if inside else ""), inside, beyond)
+    if inside:
+        return made(EQUIVALENT, f"B is {within.upper()} ({low:+.2f} to {high:+.2f}%)", True)
+    return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block))
+
+
+def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float) -> str:
+    floor = fewest_blocks()
+    if n < floor:
+        return f"UNDECIDED: {n} of at least {floor} blocks"
+    half = 100.0 * expm1(interval.half_width)
+    more = blocks_for(interval.half_width, n, log1p(margin))
+    seconds = f", {more * seconds_per_block:.0f} s" if seconds_per_block else ""
+    return f"UNDECIDED: half-width {half:.2f}%; about {more} more blocks{seconds} would tell within {100 * margin:g}%"
+
+
+def blocks_for(half_width: float, n: int, wanted: float) -> int:
+    """More blocks until the half-width shrinks to ``wanted``, by the square-root law."""
+    if half_width <= wanted:
+        return 1
+    return max(1, ceil(n * (half_width / wanted) ** 2) - n)
+
+
+# effect, in standard deviations of a block, that 80% of runs call within so many blocks (benchmarks/ab_power.py)
+DETECTABLE_SD = ((12, 1.74), (20, 1.09), (40, 0.68), (100, 0.40), (200, 0.29))
+
+
+def detectable(standard_deviation: float, blocks: int) -> float | None:
+    """Log ratio that four of five runs detect within so many blocks; None below the table's first row."""
+    if blocks < DETECTABLE_SD[0][0]:
+        return None
+    counts, effects = zip(*DETECTABLE_SD, strict=True)
+    if blocks >= counts[-1]:
+        return standard_deviation * effects[-1] * sqrt(counts[-1] / blocks)
+    return standard_deviation * float(exp(np.interp(log(blocks), np.log(counts), np.log(effects))))
