@@ -10,6 +10,9 @@ import numpy as np
 
 from fa4top.analysis.verdict import Account, kernel_account, verdict
 from fa4top.records import (
+    AbArm,
+    AbBlock,
+    AbState,
     BenchResult,
     Body,
     Check,
@@ -36,6 +39,7 @@ RECENT_S = 10.0
 MAX_SAMPLES = 1200
 MAX_LINES = 2000
 MAX_FAULTS = 50
+MAX_BLOCKS = 1000
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,9 @@ class Snapshot:
     bench_state: WorkerState | None = None
     sweep: SweepState | None = None
     sweep_points: tuple[SweepPoint, ...] = ()
+    ab: AbState | None = None
+    ab_arms: tuple[AbArm, ...] = ()
+    ab_blocks: tuple[AbBlock, ...] = ()
 
     @property
     def probe_effect(self) -> float | None:
@@ -179,6 +186,9 @@ class Fold:
         self._bench_state: WorkerState | None = None
         self._sweep: SweepState | None = None
         self._sweep_points: dict[tuple[str, str], SweepPoint] = {}
+        self._ab: AbState | None = None
+        self._ab_arms: dict[str, AbArm] = {}
+        self._ab_blocks: deque[AbBlock] = deque(maxlen=MAX_BLOCKS)
         self._plan: Plan | None = None
         self._reset()
         self._handlers: dict[type, Callable[[Envelope], None]] = {
@@ -196,6 +206,9 @@ class Fold:
             BenchResult: self._on_bench,
             SweepState: self._on_sweep,
             SweepPoint: self._on_sweep_point,
+            AbState: self._on_ab,
+            AbBlock: self._on_ab_block,
+            AbArm: self._on_ab_arm,
         }
 
     def _reset(self) -> None:
@@ -332,6 +345,26 @@ class Fold:
         if point.status != "measured":
             self._line(record, "warning", f"sweep: {where} {point.status}: {point.text}")
 
+    def _on_ab(self, record: Envelope) -> None:
+        assert isinstance(record.body, AbState)
+        if self._ab is None or self._ab.ab_id != record.body.ab_id:
+            self._ab_arms = {}
+            self._ab_blocks.clear()
+        self._ab = record.body
+        self._line(record, "info", f"A/B {record.body.state} {record.body.text}".rstrip())
+
+    def _on_ab_block(self, record: Envelope) -> None:
+        assert isinstance(record.body, AbBlock)
+        block = record.body
+        # what a launch took stays in the log; a screen needs the block's outcome
+        self._ab_blocks.append(replace(block, slices_us=[]))
+        if not block.accepted:
+            self._line(record, "warning", f"A/B block {block.number} rejected: {block.reason}")
+
+    def _on_ab_arm(self, record: Envelope) -> None:
+        assert isinstance(record.body, AbArm)
+        self._ab_arms[record.body.arm] = record.body
+
     def snapshot(self) -> Snapshot:
         """The present state, frozen."""
         since = self._time_s - WINDOW_S
@@ -390,6 +423,9 @@ class Fold:
             bench_state=self._bench_state,
             sweep=self._sweep,
             sweep_points=tuple(self._sweep_points.values()),
+            ab=self._ab,
+            ab_arms=tuple(self._ab_arms[name] for name in sorted(self._ab_arms)),
+            ab_blocks=tuple(self._ab_blocks),
         )
         return _with_verdict(snapshot)
 

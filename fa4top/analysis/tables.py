@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import expm1
 
 from fa4top.analysis.sweeps import plateau, same_output
-from fa4top.records import BenchResult, SweepPoint, SweepState
+from fa4top.records import AbArm, AbBlock, AbState, BenchResult, SweepPoint, SweepState
 
 STATUS_WORDS = {
     "measured": "",
@@ -159,3 +160,51 @@ def _sweep_row(
 
 def _share(share: float | None) -> str:
     return f"{share:.1%}" if share is not None else "?"
+
+
+def percent_range(low: float | None, high: float | None) -> str:
+    """Log ratios as changes in percent; beyond a factor of two nothing is known."""
+    if low is None or high is None:
+        return "?"
+    if low > high:
+        return "no single ratio fits"
+    if high - low > 1.3:
+        return "anything"
+    return f"{100 * expm1(low):+.2f}% to {100 * expm1(high):+.2f}%"
+
+
+def milestones(blocks: Sequence[AbBlock], count: int) -> list[AbBlock]:
+    """Up to ``count`` blocks whose intervals say something, evenly spread, the last among them."""
+    known = [block for block in blocks if block.low is not None and block.high is not None]
+    telling = [block for block in known if (block.high or 0.0) - (block.low or 0.0) < 1.3] or known[-1:]
+    places = sorted({round(i * (len(telling) - 1) / max(1, count - 1)) for i in range(count)}) if telling else []
+    return [telling[place] for place in places]
+
+
+def ab_rows(state: AbState, arms: Sequence[AbArm]) -> list[tuple[str, str, str]]:
+    """(what, arm A, arm B) line by line; what differs in the settings comes first."""
+    differing = [name for name, value in state.a.items() if state.b.get(name) != value]
+    rows = [(f"knob {name}", state.a[name], state.b[name]) for name in differing] or [
+        ("setting", "the same", "the same")
+    ]
+    by_name = {arm.arm: arm for arm in arms}
+    a, b = by_name.get("A"), by_name.get("B")
+
+    def line(what: str, text: Callable[[AbArm], str]) -> None:
+        rows.append((what, text(a) if a else "?", text(b) if b else "?"))
+
+    line("time, median", lambda arm: f"{arm.time_us / 1000:.4f} ms" if arm.time_us else "?")
+    line("TFLOP/s", lambda arm: f"{arm.tflops:.0f}" if arm.tflops else "?")
+    line("step period, cycles", lambda arm: f"{arm.period_cycles:.0f}" if arm.period_cycles else "?")
+    for cause in sorted({cause for arm in arms for cause, cycles in arm.waits_cycles.items() if cycles > 0.5}):
+        line(f"mma {cause}", lambda arm, cause=cause: _wait(arm, cause))  # type: ignore[misc]
+    line("SM clock", lambda arm: f"{arm.sm_clock_mhz:.0f} MHz" if arm.sm_clock_mhz else "?")
+    line("probe effect", lambda arm: f"{arm.probe_effect:+.1%}" if arm.probe_effect is not None else "?")
+    line("output", lambda arm: arm.output_text)
+    return rows
+
+
+def _wait(arm: AbArm, cause: str) -> str:
+    cycles = arm.waits_cycles.get(cause, 0.0)
+    share = f"  {cycles / arm.step_cycles:.0%}" if arm.step_cycles else ""
+    return f"{cycles:.0f}{share}"

@@ -71,11 +71,13 @@ def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
 
 def _text(snapshot: Snapshot) -> str:
     """What the session was for: its bench, its sweep, or else its live numbers."""
-    from fa4top.cli import bench, compact, sweep
+    from fa4top.cli import ab, bench, compact, sweep
 
     parts = []
     if snapshot.bench:
         parts.append(bench.render(snapshot.bench))
     if snapshot.sweep is not None:
         parts.append(sweep.render(snapshot))
+    if snapshot.ab is not None:
+        parts.append(ab.render(snapshot))
     return "\n\n".join(parts) or compact.render(snapshot)

@@ -13,6 +13,7 @@ from fa4top import __version__
 COMMANDS: dict[str, str] = {
     "top": "the live screens (what plain `fa4top` does)",
     "live": "the same numbers as text, or the log's records as JSON",
+    "ab": "did this knob help? A verdict with a stated error rate",
     "bench": "instruction throughputs of this chip, each checked in SASS",
     "sweep": "one knob over its values, fresh workers for each",
     "replay": "play a recorded session in the same screens",

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerProcess
-from fa4top.records import Body
+from fa4top.records import Body, GpuSample
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,21 @@ class SweepJob:
     kind: str = "sweep"
 
 
-Job = BenchJob | SweepJob
+@dataclass(frozen=True)
+class AbJob:
+    """Compare two settings: changes of the order's knobs. ``margin`` is relative. ``until_decided``: end at the first
+    verdict; else watch until ``budget_s`` seconds of blocks are over. ``seed`` of the coins."""
+
+    a: dict[str, str] = field(default_factory=dict)
+    b: dict[str, str] = field(default_factory=dict)
+    margin: float = 0.01
+    budget_s: float = 30.0
+    until_decided: bool = True
+    seed: int = 0
+    kind: str = "ab"
+
+
+Job = BenchJob | SweepJob | AbJob
 
 
 def job_to_data(job: Job) -> dict[str, Any]:
@@ -49,7 +63,11 @@ def job_from_data(data: dict[str, Any]) -> Job:
     Raises:
         ValueError: no such job, or fields that do not fit; the text says which.
     """
-    known: dict[str, type[BenchJob] | type[SweepJob]] = {"bench": BenchJob, "sweep": SweepJob}
+    known: dict[str, type[BenchJob] | type[SweepJob] | type[AbJob]] = {
+        "bench": BenchJob,
+        "sweep": SweepJob,
+        "ab": AbJob,
+    }
     kind = str(data.get("kind", ""))
     if kind not in known:
         raise ValueError(f"no job '{kind}'; there are: {', '.join(known)}")
@@ -86,6 +104,10 @@ class JobHost(Protocol):
 
     def read_gpu(self) -> None:
         """NVML's readings, if they are due."""
+        ...
+
+    def gpu_now(self) -> GpuSample | None:
+        """NVML's readings at this moment, recorded; None where there are none."""
         ...
 
     async def unpaused(self) -> None:

@@ -9,16 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from fa4top.engine.ab import run_ab
 from fa4top.engine.bench import JobFailed, run_bench
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
-from fa4top.engine.jobs import BenchJob, Job, job_from_data
+from fa4top.engine.jobs import AbJob, BenchJob, Job, job_from_data
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Body, Check, CleanBurst, Envelope, Notice, Output, Plan, TraceSample, WorkerState
+from fa4top.records import Body, Check, CleanBurst, Envelope, GpuSample, Notice, Output, Plan, TraceSample, WorkerState
 
 COMPILE_DEADLINE_S = 600.0
 CHECK_DEADLINE_S = 300.0
@@ -126,6 +127,8 @@ class LiveProgram:
         try:
             if isinstance(job, BenchJob):
                 await run_bench(self, job)
+            elif isinstance(job, AbJob):
+                await run_ab(self, job)
             else:
                 await run_sweep(self, job)
         except JobFailed as error:
@@ -315,10 +318,14 @@ class LiveProgram:
 
     def read_gpu(self) -> None:
         """NVML's readings, if they are due."""
-        now = time.monotonic()
-        if self._telemetry is None or now < self._telemetry_due:
-            return
-        self._telemetry_due = now + NVML_PERIOD_S
+        if time.monotonic() >= self._telemetry_due:
+            self.gpu_now()
+
+    def gpu_now(self) -> GpuSample | None:
+        """NVML's readings at this moment, recorded; None where there are none."""
+        if self._telemetry is None:
+            return None
+        self._telemetry_due = time.monotonic() + NVML_PERIOD_S
         workers = (*self._workers.values(), *self._job_workers)
         own = frozenset(w.pid for w in workers if w.pid is not None)
         sample = self._telemetry.read(own)
@@ -328,6 +335,7 @@ class LiveProgram:
             if self._foreign:
                 pids = ", ".join(map(str, self._foreign))
                 self.say("warning", f"other processes compute on this GPU (pid {pids}): times are not to be trusted")
+        return sample
 
     async def _lost(self, gone: WorkerGone) -> None:
         """Record the fault and start over with a fresh process, unless it keeps happening."""

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fa4top import __version__
+from fa4top.engine.ab import arm_orders
 from fa4top.engine.control import Command, ControlServer
-from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data
+from fa4top.engine.jobs import AbJob, BenchJob, SweepJob, job_from_data
 from fa4top.engine.live import LiveProgram, Stopped, replanned
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
@@ -85,7 +86,10 @@ class Engine:
         except ValueError as error:
             return {"ok": False, "error": str(error)}
         order = self._program.order
-        if isinstance(job, SweepJob):
+        if isinstance(job, AbJob):
+            if problems := arm_orders(order, job)[1]:
+                return {"ok": False, "error": "; ".join(problems)}
+        elif isinstance(job, SweepJob):
             settings = settings_of(order, job)
             if all(setting.problem for setting in settings):
                 return {"ok": False, "error": settings[0].problem or "nothing to sweep"}

@@ -70,6 +70,7 @@ class WorkerProcess:
             "inflight": order.inflight,
             "probe_set": order.probe_set,
             "fault": order.sim_fault,
+            "options": {"stream": str(self.plan_id)},
         }
         environment = dict(os.environ)
         if order.gpu_uuid and not order.simulated:

@@ -59,8 +59,10 @@ class _Mark:
 
 
 # what sets the scene for any later moment, and what counts as numbers
-SCENE_KINDS = frozenset({"header", "plan", "worker", "check", "engine", "bench", "sweep", "sweep_point"})
-NUMBER_KINDS = frozenset({"trace", "bench", "sweep_point"})
+SCENE_KINDS = frozenset(
+    {"header", "plan", "worker", "check", "engine", "bench", "sweep", "sweep_point", "ab", "ab_arm"}
+)
+NUMBER_KINDS = frozenset({"trace", "bench", "sweep_point", "ab_block"})
 
 
 class Player:

@@ -38,6 +38,13 @@ KNOBS = (
         ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8"),
         numerics="bitwise",
     ),
+    Knob(
+        "handicap",
+        "0",
+        "percent by which the simulated kernel is slower: a known difference, to see whether an A/B finds it",
+        ("0", "0.25", "1", "3"),
+        numerics="bitwise",
+    ),
 )
 
 

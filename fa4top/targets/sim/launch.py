@@ -48,7 +48,8 @@ class SimLauncher:
             chip.modes[request.knobs["pv_mode"]],
             request.shape,
             Fraction(request.knobs["p_split"]),
-            request.seed + (request.twin == "traced"),
+            # every process has noise of its own
+            request.seed + (request.twin == "traced") + 1000 * int(request.options.get("stream", "0")),
             self._faults,
         )
         self.layout = LAYOUTS[chip.family]
@@ -63,6 +64,7 @@ class SimLauncher:
         common = chip.common
         share = common.detail_share if request.detail else common.probe_share
         self._slowdown = 1.0 + share if request.twin == "traced" else 1.0
+        self._handicap = 1.0 + float(request.knobs["handicap"]) / 100.0
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
         """Nothing to compile; takes a moment so that progress can be seen."""
@@ -103,7 +105,9 @@ class SimLauncher:
         self._device.clock.rest(REST_S)
         readings = [self._device.launch_us(self._slowdown) for _ in range(launches)]
         self._fault_now()
-        return Burst([time_us for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings])))
+        return Burst(
+            [time_us * self._handicap for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings]))
+        )
 
     def traced_launch(self, cta: int) -> Capture:
         """Simulate the recording CTA and write its buffer."""
@@ -120,7 +124,7 @@ class SimLauncher:
         if "stale" in self._faults and self._traced % 3 == 0:
             logs.pop(self.layout.roles[-1])  # this role's slots and header stay those of the launch before
         write_buffer(self._buffer, self.layout, logs, facts, capacity)
-        return Capture(self._buffer.copy(), self._generation, cta, time_us)
+        return Capture(self._buffer.copy(), self._generation, cta, time_us * self._handicap)
 
     def _fault_now(self) -> None:
         if self._traced < FAULT_AFTER:

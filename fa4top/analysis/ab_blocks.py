@@ -1,0 +1,82 @@
+"""Blocks of an A/B: their order, their ratio, and which of them count. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+ORDERS = ("ABBA", "BAAB")
+CLOCK_SPREAD = 0.01  # slices of a block whose SM clocks differ by more are not comparable
+MOST_REJECTED = 0.5
+LEAST_FOR_REJECTION = 10
+
+
+def block_order(random: np.random.Generator) -> str:
+    """ABBA or BAAB by a fair coin, drawn before the block starts: what makes the verdict's error rate hold."""
+    return ORDERS[int(random.integers(2))]
+
+
+def slice_level(times_us: Sequence[float]) -> float:
+    """A slice's value: median of the log times of its launches."""
+    return float(np.median(np.log(np.asarray(times_us, dtype=np.float64))))
+
+
+def block_ratio(
+    order: str, slices_us: Sequence[Sequence[float]], clocks_mhz: Sequence[float | None]
+) -> tuple[float, float | None]:
+    """Mean log time of B less that of A; the same in cycles, where every slice's clock is known.
+
+    ABBA and BAAB cancel a linear drift within the block.
+    """
+    times = np.array([slice_level(times) for times in slices_us])
+    sign = np.array([1.0 if arm == "B" else -1.0 for arm in order]) / 2.0
+    ratio = float(times @ sign)
+    if any(clock is None for clock in clocks_mhz):
+        return ratio, None
+    cycles = times + np.log(np.array([float(clock or 1.0) for clock in clocks_mhz]))
+    return ratio, float(cycles @ sign)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """May this block count? ``tripped`` is the arm that did it, '' when neither or both."""
+
+    accepted: bool
+    reason: str = ""
+    tripped: str = ""
+
+
+def gate(order: str, clocks_mhz: Sequence[float | None], throttle: Sequence[str], foreign: Sequence[int]) -> Gate:
+    """Whole blocks are rejected, never one arm's slice."""
+    if foreign:
+        return Gate(False, f"another process computes on this GPU (pid {', '.join(map(str, foreign))})")
+    if throttle:
+        return Gate(False, f"clock held back: {', '.join(throttle)}")
+    known = [(clock, arm) for clock, arm in zip(clocks_mhz, order, strict=True) if clock]
+    if len(known) == len(order):
+        lowest, highest = min(known), max(known)
+        if highest[0] > (1.0 + CLOCK_SPREAD) * lowest[0]:
+            spread = highest[0] / lowest[0] - 1.0
+            return Gate(False, f"SM clock moved by {spread:.1%} within the block", lowest[1])
+    return Gate(True)
+
+
+def unfair_gate(tripped: Sequence[str]) -> str:
+    """Why rejections may not be ignored: they fall on one arm, so the kept blocks are a biased choice; '' when not.
+
+    Binomial, two-sided, at one percent, of those that an arm can be named for.
+    """
+    named = [arm for arm in tripped if arm]
+    n, b = len(named), sum(arm == "B" for arm in named)
+    if n < LEAST_FOR_REJECTION:
+        return ""
+    from math import comb
+
+    extreme = max(b, n - b)
+    chance = 2.0 * sum(comb(n, k) for k in range(extreme, n + 1)) / 2.0**n
+    if chance >= 0.01:
+        return ""
+    arm = "B" if b > n - b else "A"
+    return f"arm {arm} holds the clock back more often ({extreme} of {n} rejections): compare in sustained mode"

@@ -1,0 +1,162 @@
+"""`fa4top ab`: did this knob help? A verdict with a stated error rate, for people and for scripts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.tables import ab_rows, milestones, percent_range
+from fa4top.cli import exits
+from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
+from fa4top.cli.follow import follow, leave_on_fault, say_recorded
+from fa4top.cli.live import Progress
+from fa4top.cli.options import run_options
+from fa4top.engine.ab import arm_orders
+from fa4top.engine.jobs import AbJob, job_to_data
+from fa4top.records import AbState, Envelope
+
+EXPECTATIONS = ("faster", "slower", "not-slower", "equivalent", "decided")
+
+EPILOG = """\b
+Examples:
+  fa4top ab --a p_split=1/2 --b p_split=3/4 --target builtin --set pv_mode=fp8
+  fa4top ab --b kv_stages=2 --target builtin --margin 0.5% --budget 60s
+  fa4top ab --b p_split=3/4 --expect not-slower && git commit -a
+  fa4top ab --self-test --target builtin       A against A: must come out equivalent
+
+\b
+Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as expected or no valid verdict.
+"""
+
+
+@click.command("ab", epilog=EPILOG)
+@run_options
+@click.option("--a", "a_settings", multiple=True, metavar="KNOB=VALUE", help="Arm A, beside --set; may be repeated.")
+@click.option("--b", "b_settings", multiple=True, metavar="KNOB=VALUE", help="Arm B, beside --set; may be repeated.")
+@click.option("--margin", default="1%", help="What counts as equal; set before the run.")
+@click.option("--budget", default="30s", help="Time for blocks, 30s or 2m.")
+@click.option("--coins", default=0, help="Seed of the coins that order the blocks.")
+@click.option("--watch", is_flag=True, help="Use the whole budget, also after a verdict.")
+@click.option("--self-test", is_flag=True, help="A against A in processes of its own.")
+@click.option("--expect", type=click.Choice(EXPECTATIONS), help="What must hold for exit code 0.")
+@click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
+def command(
+    a_settings: tuple[str, ...],
+    b_settings: tuple[str, ...],
+    margin: str,
+    budget: str,
+    coins: int,
+    watch: bool,
+    self_test: bool,
+    expect: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Compare two settings in blocks of ABBA or BAAB, in the order that a fair coin chooses.
+
+    The chance that the verdict is ever wrong is at most 5%, however often one looks. It holds for this pair of
+    processes (tier 1), in bursts of at most 5 ms.
+    """
+    if self_test and b_settings:
+        fail("--self-test compares A with itself; leave --b out", exits.USAGE)
+    if not self_test and not a_settings and not b_settings:
+        fail("say what differs, for example --b p_split=3/4; or --self-test", exits.USAGE)
+    config = config_or_fail()
+    order = make_order(config, options, wait_gpu_s=0.0, idle_limit_s=5.0)
+    a = parse_settings(a_settings)
+    job = AbJob(
+        a, a if self_test else parse_settings(b_settings), parse_margin(margin), parse_budget(budget), not watch, coins
+    )
+    orders, problems = arm_orders(order, job)
+    if problems:
+        fail("; ".join(problems), exits.USAGE)
+    if not self_test and orders["A"].knobs == orders["B"].knobs:
+        fail("both arms are the same setting; --self-test does that on purpose", exits.USAGE)
+    progress = Progress()
+
+    def note(record: Envelope) -> None:
+        body: Any = record.body
+        if record.kind == "ab_block" and body.text and not as_json:
+            click.echo(f"block {body.number}: {body.text}", err=True)
+        elif record.kind in ("worker", "notice", "fault"):
+            progress.show(record)
+
+    code, fold = follow(replace(order, job=job_to_data(job)), as_json, note, lambda: False)
+    snapshot = fold.snapshot()
+    if not as_json and snapshot.ab is not None:
+        click.echo(render(snapshot))
+    leave_on_fault(code, fold)
+    say_recorded(order)
+    raise SystemExit(exits.OK if snapshot.ab is not None and as_expected(snapshot, expect) else exits.CHECK_FAILED)
+
+
+def parse_margin(text: str) -> float:
+    """``1%`` or ``0.01`` as a relative number."""
+    match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", text)
+    try:
+        number = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < 0.5:
+        fail(f"--margin {text}: write a share between 0 and 50%, for example 1%", exits.USAGE)
+    return number
+
+
+def parse_budget(text: str) -> float:
+    """``30s``, ``2m`` or ``45`` as seconds."""
+    match = re.fullmatch(r"\s*([\d.]+)\s*(s|m|min)?\s*", text)
+    try:
+        seconds = float(match[1]) * (60.0 if match[2] in ("m", "min") else 1.0) if match else 0.0
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        fail(f"--budget {text}: write a time, for example 30s or 2m", exits.USAGE)
+    return seconds
+
+
+def as_expected(snapshot: Snapshot, expect: str | None) -> bool:
+    """Does the verdict allow exit code 0?"""
+    state = snapshot.ab
+    assert state is not None
+    if state.state != "done" or state.word == "invalid":
+        return False
+    last = next((block for block in reversed(snapshot.ab_blocks) if block.high is not None), None)
+    equivalent = "equivalent" in state.text.lower()
+    not_slower = last is not None and last.high is not None and last.high < state.margin
+    holds = {
+        None: True,
+        "decided": state.word in ("faster", "slower", "equivalent"),
+        "faster": state.word == "faster",
+        "slower": state.word == "slower",
+        "not-slower": state.word == "faster" or not_slower,
+        "equivalent": equivalent,
+    }
+    return holds[expect]
+
+
+def render(snapshot: Snapshot) -> str:
+    """Arms side by side, the interval after some of the blocks, the verdict."""
+    state = snapshot.ab
+    assert state is not None
+    label = "SIMULATED  " if snapshot.simulated else ""
+    lines = [f"{label}A/B · {state.target} on {state.device} · {state.mode}, tier {state.tier}", ""]
+    for name, a, b in ab_rows(state, snapshot.ab_arms):
+        lines.append(f"{name:26} {a:32} {b}")
+    lines.append("")
+    for block in milestones(snapshot.ab_blocks, 8):
+        lines.append(f"after block {block.number:4}  B against A, time: {percent_range(block.low, block.high)}")
+    rejected = sum(not block.accepted for block in snapshot.ab_blocks)
+    pilots = sum(block.pilot for block in snapshot.ab_blocks)
+    lines.append(f"{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
+    simulated = " (SIMULATED)" if snapshot.simulated else ""
+    lines += ["", f"> {state.text or state.state}{simulated}", f"  {tier_text(state)}"]
+    return "\n".join(lines)
+
+
+def tier_text(state: AbState) -> str:
+    """How far the verdict reaches."""
+    return f"this pair of processes only (tier {state.tier}), bursts of at most 5 ms; at any time {1 - state.alpha:.0%}"
