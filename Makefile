@@ -32,6 +32,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sim_table.py
 	$(BIN)/python benchmarks/viewer_cost.py
+	$(BIN)/python benchmarks/ab_power.py
 
 wheels: $(VENV)/.dev
 	$(BIN)/python tests/wheels.py

@@ -18,6 +18,12 @@
 // with the keys of each 16 in the order 0 1 8 9 2 3 10 11 4 5 12 13 6 7 14 15: that is how the S fragment lies in
 // registers, so P needs no shuffles.
 
+// with a macro missing the templates below would unfold for ever
+#if !defined(PV_FP8) || !defined(CAUSAL) || !defined(KV_STAGES) || !defined(P_CHUNKS) || !defined(P_FIRST) || \
+    !defined(PV_FIRST)
+#error "compile this through fa4top/targets/builtin/build.py, which sets its macros"
+#endif
+
 #ifndef EVERY_THREAD_ARRIVES
 #define EVERY_THREAD_ARRIVES 0
 #endif
@@ -466,6 +472,7 @@ __device__ __forceinline__ void p_tile(float (&x)[64], float scale, float shift0
 
 template <int From, int To>
 struct Tiles {
+  static_assert(From < To, "a range of K-tiles goes upward");
   template <typename... Arguments>
   __device__ __forceinline__ static void run(Arguments&&... arguments) {
     p_tile<From>(arguments...);

@@ -18,6 +18,21 @@ def block_order(random: np.random.Generator) -> str:
     return ORDERS[int(random.integers(2))]
 
 
+class Coin:
+    """A seeded fair coin: a run's orders can be drawn again from its log."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = np.random.default_rng(seed)
+
+    def heads(self) -> bool:
+        """One throw."""
+        return bool(self._random.integers(2))
+
+    def block_order(self) -> str:
+        """The next block's order."""
+        return block_order(self._random)
+
+
 def slice_level(times_us: Sequence[float]) -> float:
     """A slice's value: median of the log times of its launches."""
     return float(np.median(np.log(np.asarray(times_us, dtype=np.float64))))

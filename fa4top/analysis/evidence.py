@@ -14,6 +14,7 @@ inequality they ever reach 1 / alpha with probability at most alpha, however oft
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma, log
 
@@ -28,14 +29,14 @@ GRID = 401
 PILOT_HORIZON = 20.0  # the scale rho is best for this many blocks like the pilot's
 
 
-def mixture_scale(pilot: F64, alpha: float = ALPHA) -> float:
+def mixture_scale(pilot: Sequence[float] | F64, alpha: float = ALPHA) -> float:
     """The scale rho for E_sym, from pilot blocks that are then discarded.
 
     rho = v / (2 ln(1/alpha) + ln(1 + 2 ln(1/alpha))) with v = 20 x the pilot's mean of D^2: best at that intrinsic time
     (Howard et al. 2021, "best rho"). Ten times too small or too large costs blocks, never validity.
     """
     level = log(1.0 / alpha)
-    mean_square = float(np.mean(np.square(pilot))) if len(pilot) else 0.0
+    mean_square = float(np.mean(np.square(np.asarray(pilot)))) if len(pilot) else 0.0
     return max(PILOT_HORIZON * mean_square / (2.0 * level + log(1.0 + 2.0 * level)), 1e-16)
 
 

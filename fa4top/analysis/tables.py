@@ -174,11 +174,14 @@ def percent_range(low: float | None, high: float | None) -> str:
 
 
 def milestones(blocks: Sequence[AbBlock], count: int) -> list[AbBlock]:
-    """Up to ``count`` blocks whose intervals say something, evenly spread, the last among them."""
+    """Up to ``count`` blocks whose intervals say something, the last among them; dense at first, where they shrink."""
     known = [block for block in blocks if block.low is not None and block.high is not None]
     telling = [block for block in known if (block.high or 0.0) - (block.low or 0.0) < 1.3] or known[-1:]
-    places = sorted({round(i * (len(telling) - 1) / max(1, count - 1)) for i in range(count)}) if telling else []
-    return [telling[place] for place in places]
+    if not telling:
+        return []
+    last = len(telling) - 1
+    places = sorted({round((last + 1) ** (i / max(1, count - 1))) - 1 for i in range(count)} | {last})
+    return [telling[place] for place in places[-count:]]
 
 
 def ab_rows(state: AbState, arms: Sequence[AbArm]) -> list[tuple[str, str, str]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 import time
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from fa4top.analysis.ab_blocks import MOST_REJECTED, block_order, block_ratio, gate, unfair_gate
+from fa4top.analysis.ab_blocks import MOST_REJECTED, Coin, block_ratio, gate, unfair_gate
 from fa4top.analysis.ab_verdict import INVALID, Verdict, verdict
 from fa4top.analysis.evidence import ALPHA, Evidence, mixture_scale
 from fa4top.analysis.sweeps import measured_point
@@ -87,7 +86,7 @@ class _Run:
     def __init__(self, host: JobHost, job: AbJob, orders: dict[str, Order]) -> None:
         self._host, self._job, self._orders = host, job, orders
         self._id = host.next_plan_id()
-        self._random = np.random.default_rng(job.seed)
+        self._coin = Coin(job.seed)
         self._arms: dict[str, _Arm] = {}
         self._evidence: Evidence | None = None
         self._pilots: list[float] = []
@@ -116,7 +115,7 @@ class _Run:
                 job.seed,
                 word,
                 text,
-                mixture_scale(np.array(self._pilots)) if self._evidence else None,
+                mixture_scale(self._pilots) if self._evidence else None,
                 found.word if found else "",
             )
         )
@@ -219,7 +218,7 @@ class _Run:
         while True:
             for arm in self._arms.values():
                 burst = await self._slice(arm)
-                median_us = float(np.median(burst.times_us))
+                median_us = statistics.median(burst.times_us)
                 arm.launches = max(1, min(MAX_LAUNCHES, int(SLICE_US / median_us)))
                 self._gap_s = max(self._gap_s, median_us * 1e-6)
                 if burst.sm_clock_mhz:
@@ -234,7 +233,7 @@ class _Run:
                 return
 
     async def _block(self, began: float) -> Verdict | None:
-        order = block_order(self._random)
+        order = self._coin.block_order()
         bursts = [await self._slice(self._arms[name]) for name in order]
         reading = self._host.gpu_now()
         self._number += 1
@@ -289,7 +288,7 @@ class _Run:
             return
         self._pilots.append(ratio)
         if len(self._pilots) == PILOTS:
-            self._evidence = Evidence(mixture_scale(np.array(self._pilots)), ALPHA, self._job.seed)
+            self._evidence = Evidence(mixture_scale(self._pilots), ALPHA, self._job.seed)
 
     def _verdict(self) -> Verdict:
         reject_limit = self._number >= 10 and self._rejected > MOST_REJECTED * self._number
@@ -301,7 +300,7 @@ class _Run:
 
     async def _trace(self) -> None:
         """One traced launch an arm, outside the blocks; the coin decides who goes first."""
-        for name in sorted(self._arms, reverse=bool(self._random.integers(2))):
+        for name in sorted(self._arms, reverse=self._coin.heads()):
             arm = self._arms[name]
             state = arm.traced.state
             geometry = state.geometry if state else None
@@ -339,8 +338,8 @@ class _Run:
                     point.tflops,
                     point.period_cycles,
                     point.period_p95_cycles,
-                    {cause: float(np.median([role.waits_cycles.get(cause, 0.0) for role in own])) for cause in causes},
-                    float(np.median(steps)) if steps else None,
+                    {cause: statistics.median(role.waits_cycles.get(cause, 0.0) for role in own) for cause in causes},
+                    statistics.median(steps) if steps else None,
                     point.sm_clock_mhz,
                     point.probe_effect,
                     arm.output,

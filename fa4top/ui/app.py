@@ -25,6 +25,7 @@ from fa4top.targets.catalog import describe
 from fa4top.ui.actions import bindings, key_map
 from fa4top.ui.feed import Feed, LiveSource, ReplaySource, Source
 from fa4top.ui.messages import FeedFailed, SnapshotReady
+from fa4top.ui.screens.ab import AbForm, AbScreen
 from fa4top.ui.screens.bench import BenchScreen, TableScreen
 from fa4top.ui.screens.edit import Change, EditScreen
 from fa4top.ui.screens.help import HelpScreen
@@ -38,6 +39,7 @@ from fa4top.ui.widgets.lines import Lines
 
 LOCAL_HZ, SSH_HZ, MIN_HZ, MAX_HZ = 4.0, 2.0, 0.5, 10.0
 HANGUP_GRACE_S = 3.0
+AB_WATCH_S = 120.0  # how long an A/B started from the screens goes on after its verdict
 
 
 def default_hz(chosen: float, environment: dict[str, str] | None = None) -> float:
@@ -89,6 +91,7 @@ class Fa4topApp(App[str]):
         self._log_screen = LogScreen()
         self._bench_screen = BenchScreen()
         self._sweep_screen = SweepScreen()
+        self._ab_screen = AbScreen()
         self._was_paused = False
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -105,6 +108,7 @@ class Fa4topApp(App[str]):
         self.install_screen(self._log_screen, "log")
         self.install_screen(self._bench_screen, "bench")
         self.install_screen(self._sweep_screen, "sweep")
+        self.install_screen(self._ab_screen, "ab")
         self.push_screen("live")
         self._catch_signals()
         self.app_resume_signal.subscribe(self, lambda _: self._hold(False))
@@ -306,6 +310,35 @@ class Fa4topApp(App[str]):
 
         self.push_screen(SweepForm(describe(plan.target), send))
 
+    def action_compare(self) -> None:
+        """The form that says what B is."""
+        plan = self._snapshot.plan
+        if plan is None or not isinstance(self._source, LiveSource):
+            self.notify("only a live session can compare", severity="warning")
+            return
+        source = self._source
+
+        def send(b: str, margin: str) -> str:
+            try:
+                job = {"kind": "ab", **ab_fields(b, margin), "until_decided": False, "budget_s": AB_WATCH_S}
+            except ValueError as error:
+                return str(error)
+            answer = source.ask({"do": "job", "job": job})
+            if not answer.get("ok"):
+                return str(answer.get("error"))
+            self.call_after_refresh(self.action_screen, "ab")
+            return ""
+
+        self.push_screen(AbForm(plan, describe(plan.target), send))
+
+    def action_promote(self) -> None:
+        """B's setting becomes the live plan."""
+        state = self._snapshot.ab
+        if state is None or not isinstance(self._source, LiveSource):
+            self.notify("there is no B to promote", severity="warning")
+            return
+        self._command({"do": "plan", "shape": "", "knobs": state.b})
+
     def action_edit(self) -> None:
         """Another plan."""
         plan = self._snapshot.plan
@@ -363,6 +396,27 @@ class Fa4topApp(App[str]):
             await self.run_action(action)
 
         return run
+
+
+def ab_fields(b: str, margin: str) -> dict[str, Any]:
+    """What was typed into the form of an A/B, as fields of its job.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    knobs = {}
+    for word in b.split():
+        name, equals, value = word.partition("=")
+        if not equals or not name or not value:
+            raise ValueError(f"'{word}': write KNOB=VALUE, for example p_split=1/2")
+        knobs[name] = value
+    try:
+        share = float(margin.strip().removesuffix("%")) / (100.0 if margin.strip().endswith("%") else 1.0)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share < 0.5:
+        raise ValueError(f"margin '{margin}': write a share between 0 and 50%, for example 1%")
+    return {"b": knobs, "margin": share}
 
 
 def sweep_fields(values: str, series: str) -> dict[str, Any]:

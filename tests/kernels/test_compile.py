@@ -126,8 +126,10 @@ def test_a_cache_that_can_not_be_written_is_no_error(tmp_path: Path, monkeypatch
 
 
 def test_a_compile_error_names_the_place() -> None:
-    with pytest.raises(CompileError, match=r"attention_sm90.cu for sm_90a: .*error"):
-        compile_kernel("attention_sm90.cu", "sm_90a", {"PV_FP8": "broken("})
+    knobs, _ = DESCRIPTION.setting({})
+    wrong = {**build.macros(DESCRIPTION.default_shape, knobs, 0), "KV_STAGES": "no_such_name"}
+    with pytest.raises(CompileError, match=r"attention_sm90.cu for sm_90a: .*error.*no_such_name"):
+        compile_kernel("attention_sm90.cu", "sm_90a", wrong)
 
 
 def test_cubins_are_whole_files() -> None:

@@ -14,6 +14,7 @@ from fa4top.engine.order import Order
 from fa4top.session.following import Player
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.feed import ReplaySource
+from fa4top.ui.screens.ab import AbForm, AbScreen
 from fa4top.ui.screens.bench import BenchScreen
 from fa4top.ui.screens.sweep import SweepForm, SweepScreen
 from fa4top.ui.widgets.lines import Lines
@@ -126,6 +127,34 @@ async def test_a_sweep_from_the_live_screen(sim_order: Callable[..., Order]) -> 
         await until(pilot, lambda: isinstance(app.screen, BenchScreen) and "not run" in text(app, "#table"))
         assert "32" in text(app, "#table"), "the published figure of the simulated chip"
         assert isinstance(app.screen.query_one("#table"), Scrolled)
+        await pilot.press("q")
+        await pilot.press("s")
+        await pilot.pause(0.5)
+
+
+async def test_an_a_b_from_the_live_screen_and_its_b_promoted(sim_order: Callable[..., Order]) -> None:
+    app = Fa4topApp(order=sim_order(stay=True, record=True), hz=10.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app._snapshot.roles))
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(app.screen, AbScreen) and "no A/B yet" in text(app, "#table"))
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, AbForm))
+        for typed, says in (("p_split", "write KNOB=VALUE"), ("p_split=1/4", "K-tiles")):
+            app.screen.query_one("#b", Input).value = typed
+            await pilot.press("enter")
+            await until(pilot, lambda says=says: says in str(app.screen.query_one("#error", Label).render()))  # type: ignore[misc]
+        app.screen.query_one("#b", Input).value = "p_split=1/2"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AbScreen))
+        await until(pilot, lambda: "SLOWER by 24" in " ".join(text(app, "#verdict").split()), 1200)
+        assert "SIMULATED" in text(app) and "0 lies outside" in text(app, "#intervals")
+        arms = text(app, "#table")
+        assert "knob p_split" in arms and "1/2" in arms and "bitwise equal" in arms
+        for pane in app.screen.query(Lines):
+            assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
+        await pilot.press("x")
+        await until(pilot, lambda: app._snapshot.plan is not None and app._snapshot.plan.knobs["p_split"] == "1/2", 800)
         await pilot.press("q")
         await pilot.press("s")
         await pilot.pause(0.5)

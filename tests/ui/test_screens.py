@@ -176,11 +176,11 @@ async def test_the_log_screen_and_back(recording: Path) -> None:
 
 
 async def test_help_lists_every_key_and_pane(recording: Path) -> None:
-    async with showing(recording, (120, 40), keys={"pause": "x"}) as (app, pilot):
+    async with showing(recording, (120, 40), keys={"pause": "u"}) as (app, pilot):
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         words = "\n".join(str(label.render()) for label in app.screen.query(Label))
-        assert "  x            pause" in words and "probe" in words and "TimelinePane" in words
+        assert "  u            pause" in words and "probe" in words and "TimelinePane" in words
         await pilot.press("escape")
         assert isinstance(app.screen, LiveScreen)
 

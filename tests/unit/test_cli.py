@@ -123,7 +123,7 @@ def test_config_and_knobs(home: Path) -> None:
     done = run_cli("config")
     assert done.returncode == exits.USAGE and "thme" in done.stderr
     knobs = json.loads(run_cli("knobs", "--json").stdout)
-    assert {k["name"] for k in knobs["sim"]} == {"chip", "pv_mode", "p_split"} and knobs["fa4"]
+    assert {k["name"] for k in knobs["sim"]} == {"chip", "pv_mode", "p_split", "handicap"} and knobs["fa4"]
     assert "probe sets, sm_103a" in run_cli("knobs", "--target", "fa4").stdout
 
 

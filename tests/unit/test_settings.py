@@ -29,9 +29,9 @@ def test_the_example_is_a_valid_config_with_the_defaults(tmp_path: Path) -> None
 
 def test_environment_wins_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    path.write_text('theme = "fa4top-light"\nrefresh_hz = 1\n[keys]\npause = "x"\n')
+    path.write_text('theme = "fa4top-light"\nrefresh_hz = 1\n[keys]\npause = "u"\n')
     config = load_config(path, {"FA4TOP_THEME": "fa4top-16", "FA4TOP_ASCII": "1"})
-    assert (config.theme, config.refresh_hz, config.ascii, config.keys) == ("fa4top-16", 1.0, True, {"pause": "x"})
+    assert (config.theme, config.refresh_hz, config.ascii, config.keys) == ("fa4top-16", 1.0, True, {"pause": "u"})
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: list[str]) -> 
 def test_remembering_keeps_what_a_person_wrote(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config.toml"
     remember("python", "/a/python", path)
-    path.write_text("# mine\n" + path.read_text() + '[keys]\npause = "x"\n')
+    path.write_text("# mine\n" + path.read_text() + '[keys]\npause = "u"\n')
     remember("python", "/b/python", path)
     assert "# mine" in path.read_text() and load_config(path, {}).python == "/b/python"
-    assert load_config(path, {}).keys == {"pause": "x"}
+    assert load_config(path, {}).keys == {"pause": "u"}
 
 
 def test_all_themes_are_complete_and_one_uses_sixteen_colours() -> None:
@@ -97,11 +97,11 @@ def test_keys_survive_tmux_and_can_be_changed() -> None:
     assert len({a.id for a in ACTIONS}) == len(ACTIONS) and set(keys) == {a.id for a in ACTIONS}
     for value in keys.values():
         assert not {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+j", "ctrl+m", "ctrl+h"} & set(value.split(","))
-    assert key_map({"pause": "x"})["pause"] == "x"
+    assert key_map({"pause": "u"})["pause"] == "u"
 
 
 @pytest.mark.parametrize(
-    ("chosen", "word"), [({"dance": "x"}, "dance"), ({"pause": "ctrl+b"}, "eat"), ({"pause": "z"}, "zoom")]
+    ("chosen", "word"), [({"dance": "u"}, "dance"), ({"pause": "ctrl+b"}, "eat"), ({"pause": "z"}, "zoom")]
 )
 def test_bad_keys_are_refused_by_name(chosen: dict[str, str], word: str) -> None:
     with pytest.raises(KeyError_, match=word):

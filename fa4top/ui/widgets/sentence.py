@@ -44,6 +44,43 @@ class SweepSentence(VerdictLine):
         return state.text or state.state
 
 
+class AbSentence(VerdictLine):
+    """The verdict in words, and how far it reaches."""
+
+    HELP = "The verdict. Its chance of ever being wrong is at most 5%, however often one looks; it holds for this pair."
+
+    def text(self, snapshot: Snapshot) -> str:
+        """The sentence."""
+        state = snapshot.ab
+        if state is None:
+            return "b compares: A is the present setting"
+        if state.state in ("starting", "failed"):
+            doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
+            return f"{state.state}: {state.text}" + (f" ({doing})" if doing and state.state == "starting" else "")
+        if state.state == "done":
+            return f"{state.text}. This pair of processes only (tier {state.tier})"
+        blocks = snapshot.ab_blocks
+        if not blocks or blocks[-1].pilot:
+            return f"pilot: {sum(block.pilot for block in blocks)} of 4 blocks"
+        last = next((block for block in reversed(blocks) if block.text), None)
+        rejected = sum(not block.accepted for block in blocks)
+        return f"{last.text if last else 'measuring'} · {len(blocks)} blocks, {rejected} rejected"
+
+
+class AbHead(Lines):
+    """What is compared, on what."""
+
+    HELP = "Target, mode and tier of the comparison."
+
+    def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
+        """One row."""
+        state = snapshot.ab
+        if state is None:
+            return [[(" A/B", "strong")]]
+        parts = [state.target, state.device.replace("NVIDIA ", ""), f"{state.mode}, tier {state.tier}"]
+        return [[(" A/B  ", "strong"), (f" {self.g.dot} ".join(parts), "text")]]
+
+
 class BenchHead(Lines):
     """Chip, architecture, counts, compiler."""
 

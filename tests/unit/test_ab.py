@@ -1,0 +1,194 @@
+"""A/B: order, ratio and gate of blocks; whole runs by an engine on the simulated device; exit codes for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fa4top.analysis.ab_blocks import block_order, block_ratio, gate, unfair_gate
+from fa4top.analysis.fold import Fold, Snapshot
+from fa4top.analysis.tables import milestones, percent_range
+from fa4top.cli import exits
+from fa4top.engine.ab import arm_orders
+from fa4top.engine.jobs import AbJob, job_to_data
+from fa4top.engine.order import Order
+from fa4top.engine.start import connect, start_engine
+from fa4top.records import AbBlock, AbState, Plan
+from fa4top.session.reading import read_log
+from fa4top.ui.app import ab_fields
+from fa4top.ui.widgets.ab_panes import axis_range
+from tests.conftest import run_cli
+
+Make = Callable[..., Order]
+
+
+def test_the_coin_is_fair_and_replayable() -> None:
+    orders = [block_order(np.random.default_rng(3)) for _ in range(2)]
+    assert orders[0] == orders[1]
+    random = np.random.default_rng(1)
+    share = np.mean([block_order(random) == "ABBA" for _ in range(2000)])
+    assert 0.46 < share < 0.54
+
+
+@pytest.mark.parametrize("order", ["ABBA", "BAAB"])
+def test_a_ratio_cancels_a_linear_drift(order: str) -> None:
+    drift = [1.00, 1.01, 1.02, 1.03]
+    true = {"A": 100.0, "B": 102.0}
+    slices = [[true[arm] * np.exp(0.01 * i)] * 3 for i, arm in enumerate(order)]
+    ratio, cycles = block_ratio(order, slices, [None] * 4)
+    assert ratio == pytest.approx(np.log(1.02)) and cycles is None and drift
+    _, same = block_ratio(order, slices, [2000.0] * 4)
+    assert same == pytest.approx(np.log(1.02))
+    slower_clock = [1000.0 if arm == "B" else 2000.0 for arm in order]
+    _, by_clock = block_ratio(order, [[100.0 * 2000.0 / mhz] for mhz in slower_clock], slower_clock)
+    assert by_clock == pytest.approx(0.0, abs=1e-12), "a clock's difference is none in cycles"
+
+
+def test_an_outlier_launch_does_not_move_a_slice() -> None:
+    ratio, _ = block_ratio("ABBA", [[1, 1, 50], [1, 1, 1], [1, 1, 1], [1, 1, 1]], [None] * 4)
+    assert ratio == 0.0
+
+
+@pytest.mark.parametrize(
+    ("clocks", "throttle", "foreign", "says", "tripped"),
+    [
+        ([2000.0, 2000.0, 1990.0, 2005.0], [], [], "", ""),
+        ([2000.0, 1950.0, 2000.0, 2000.0], [], [], "SM clock moved by 2.6%", "B"),
+        ([2000.0] * 4, ["SW power cap"], [], "clock held back: SW power cap", ""),
+        ([2000.0] * 4, [], [77], "pid 77", ""),
+        ([None] * 4, [], [], "", ""),
+    ],
+)
+def test_whole_blocks_are_rejected(
+    clocks: list[float | None], throttle: list[str], foreign: list[int], says: str, tripped: str
+) -> None:
+    found = gate("ABBA", clocks, throttle, foreign)
+    assert found.accepted == (not says) and says in found.reason and found.tripped == tripped
+
+
+def test_rejections_that_fall_on_one_arm_are_told() -> None:
+    assert unfair_gate(["A", "B"] * 10 + [""] * 50) == ""
+    assert "arm B holds the clock back" in unfair_gate(["B"] * 12 + ["A"])
+    assert unfair_gate(["B"] * 5) == "", "too few to tell"
+
+
+def run(order: Order) -> Snapshot:
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    assert process.wait(90) == 0
+    control.close()
+    fold = Fold()
+    for record in read_log(Path(order.folder)):
+        fold.feed(record)
+    return fold.snapshot()
+
+
+def word(snapshot: Snapshot) -> str:
+    assert snapshot.ab is not None and snapshot.ab.state == "done"
+    return snapshot.ab.word
+
+
+def test_a_against_a_is_equivalent(sim_order: Make) -> None:
+    found = run(sim_order(job=job_to_data(AbJob(seed=4))))
+    assert word(found) == "equivalent" and found.simulated
+    assert [arm.output_text for arm in found.ab_arms][1] == "bitwise equal to A"
+    assert sum(block.pilot for block in found.ab_blocks) == 4 and all(block.accepted for block in found.ab_blocks)
+
+
+@pytest.mark.parametrize(("handicap", "material"), [("0.25", False), ("3", True)])
+def test_a_known_difference_is_found_with_its_size(sim_order: Make, handicap: str, material: bool) -> None:
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": handicap}))))
+    assert word(found) == "slower" and found.ab is not None
+    last = found.ab_blocks[-1]
+    assert last.low is not None and last.high is not None
+    assert last.low <= np.log1p(float(handicap) / 100) <= last.high
+    assert ("equivalent within 1%" in found.ab.text) == (not material)
+
+
+def test_what_differs_is_in_the_log_with_every_launch(sim_order: Make) -> None:
+    order = sim_order(job=job_to_data(AbJob(b={"p_split": "1/2"}, until_decided=False, budget_s=2.0)))
+    snapshot = run(order)
+    assert word(snapshot) == "slower"
+    bodies = [record.body for record in read_log(Path(order.folder))]
+    blocks = [body for body in bodies if isinstance(body, AbBlock)]
+    assert len(blocks) > 13, "it watched on after the verdict"
+    assert all(len(block.slices_us) == 4 and all(len(times) > 3 for times in block.slices_us) for block in blocks)
+    assert {block.order for block in blocks} == {"ABBA", "BAAB"}
+    for block in blocks:
+        assert block_ratio(block.order, block.slices_us, block.clocks_mhz)[0] == pytest.approx(
+            block.log_ratio, abs=1e-3
+        )
+    states = [body for body in bodies if isinstance(body, AbState)]
+    assert [state.state for state in states] == ["starting", "running", "done"]
+    assert states[0].a["p_split"] == "3/4" and states[0].b["p_split"] == "1/2"
+    assert [body.knobs["p_split"] for body in bodies if isinstance(body, Plan)] == ["3/4"]
+    arms = {arm.arm: arm for arm in snapshot.ab_arms}
+    assert arms["B"].time_us and arms["A"].time_us and arms["B"].time_us > 1.2 * arms["A"].time_us
+    assert arms["B"].waits_cycles["wait P 2nd"] > arms["A"].waits_cycles["wait P 2nd"]
+
+
+def test_a_wrong_output_is_no_verdict(sim_order: Make) -> None:
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"})), sim_fault="check"))
+    assert word(found) == "invalid" and found.ab is not None and "output of arm" in found.ab.text
+
+
+def test_dangerous_arms_are_refused(sim_order: Make) -> None:
+    problems = arm_orders(sim_order(), AbJob(b={"p_split": "1/4"}))[1]
+    assert len(problems) == 1 and problems[0].startswith("arm B: ") and "K-tiles" in problems[0]
+    assert arm_orders(sim_order(), AbJob(a={"nope": "1"}))[1][0].startswith("arm A: sim has no knob nope")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--b", "handicap=3", "--expect", "slower"), exits.OK, "B is SLOWER by 3"),
+        (("--b", "handicap=3", "--expect", "not-slower"), exits.CHECK_FAILED, "B is SLOWER"),
+        (("--self-test", "--expect", "equivalent"), exits.OK, "EQUIVALENT WITHIN 1%"),
+        (("--self-test", "--expect", "faster"), exits.CHECK_FAILED, "EQUIVALENT"),
+        (("--b", "handicap=0"), exits.USAGE, ""),
+        (("--b", "p_split=1/4"), exits.USAGE, ""),
+        (("--b", "handicap=1", "--margin", "2x"), exits.USAGE, ""),
+        ((), exits.USAGE, ""),
+    ],
+)
+def test_exit_codes_for_scripts(arguments: tuple[str, ...], code: int, says: str) -> None:
+    done = run_cli("ab", "--target", "sim", "--no-record", *arguments)
+    assert done.returncode == code, done.stderr
+    assert says in done.stdout
+    if code == exits.USAGE:
+        assert done.stderr.startswith("fa4top: ") and not done.stdout
+    else:
+        assert "SIMULATED" in done.stdout and "tier 1" in done.stdout
+
+
+def test_what_is_typed_becomes_a_job() -> None:
+    assert ab_fields("p_split=1/2 pv_mode=bf16", "0.5%") == {
+        "b": {"p_split": "1/2", "pv_mode": "bf16"}, "margin": 0.005,
+    }  # fmt: skip
+    assert ab_fields("", "0.02")["margin"] == 0.02
+    for b, margin in (("p_split", "1%"), ("", "0%"), ("", "x"), ("", "70%")):
+        with pytest.raises(ValueError, match="write"):
+            ab_fields(b, margin)
+
+
+def block(number: int, low: float, high: float) -> AbBlock:
+    return AbBlock(1, number, "ABBA", [], [], 0.0, None, False, True, estimate=(low + high) / 2, low=low, high=high)
+
+
+def test_the_axis_keeps_zero_in_sight_unless_it_is_far() -> None:
+    near = axis_range([block(9, -0.01, 0.03), block(12, 0.005, 0.02)], 0.01)
+    assert near[0] < 0.0 < 0.02 < near[1]
+    far = axis_range([block(9, 0.22, 0.221)] * 3, 0.01)
+    assert 0.0 < far[0] < 0.22 and far[1] < 0.23
+
+
+def test_milestones_are_dense_where_the_interval_shrinks() -> None:
+    blocks = [block(n, -2.0 / n, 2.0 / n) for n in range(1, 201)]
+    shown = [b.number for b in milestones(blocks, 6)]
+    assert shown[-1] == 200 and len(shown) == 6 and shown == sorted(shown) and shown[2] < 40
+    assert milestones([], 5) == []
+    assert percent_range(-0.7, 0.7) == "anything" and percent_range(0.1, -0.1) == "no single ratio fits"
+    assert percent_range(0.0, 0.01) == "+0.00% to +1.01%"
