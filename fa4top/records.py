@@ -381,6 +381,23 @@ class AbBlock(Body, kind="ab_block"):
 
 
 @dataclass(frozen=True)
+class AbPair(Body, kind="ab_pair"):
+    """One fresh pair of processes of a replicated (tier 2) A/B: mean log ratio of its ``blocks``, and what is known
+    after it. Pairs are the unit there, as blocks are in tier 1."""
+
+    ab_id: int
+    number: int
+    log_ratio: float
+    blocks: int
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    log_e: float | None = None
+    word: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class AbArm(Body, kind="ab_arm"):
     """One arm so far: medians of its clean slices and of its traced launches (periods and waits in cycles)."""
 

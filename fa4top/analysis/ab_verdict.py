@@ -32,13 +32,16 @@ class Verdict:
     decided: bool
 
 
-def verdict(evidence: Evidence, margin: float, seconds_per_block: float = 0.0, invalid: str = "") -> Verdict:
+def verdict(
+    evidence: Evidence, margin: float, seconds_per_block: float = 0.0, invalid: str = "", unit: str = "blocks"
+) -> Verdict:
     """The verdict now.
 
     Args:
         margin: relative; 0.01 is one percent.
         seconds_per_block: for the sentence that says how long a decision would take.
         invalid: why nothing may be said, if so.
+        unit: what is counted: blocks, or pairs of processes.
     """
     interval, n = evidence.interval, len(evidence.blocks)
     estimate = 100.0 * expm1(evidence.estimate)
@@ -63,17 +66,17 @@ def verdict(evidence: Evidence, margin: float, seconds_per_block: float = 0.0, i
         return made(SLOWER, text + (f", though {within}" if inside else ""), inside, beyond)
     if inside:
         return made(EQUIVALENT, f"B is {within.upper()} ({low:+.2f} to {high:+.2f}%)", True)
-    return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block))
+    return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block, unit))
 
 
-def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float) -> str:
+def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float, unit: str) -> str:
     floor = fewest_blocks()
     if n < floor:
-        return f"UNDECIDED: {n} of at least {floor} blocks"
+        return f"UNDECIDED: {n} of at least {floor} {unit}"
     half = 100.0 * expm1(interval.half_width)
     more = blocks_for(interval.half_width, n, log1p(margin))
     seconds = f", {more * seconds_per_block:.0f} s" if seconds_per_block else ""
-    return f"UNDECIDED: half-width {half:.2f}%; about {more} more blocks{seconds} would tell within {100 * margin:g}%"
+    return f"UNDECIDED: half-width {half:.2f}%; about {more} more {unit}{seconds} would tell within {100 * margin:g}%"
 
 
 def blocks_for(half_width: float, n: int, wanted: float) -> int:

@@ -12,6 +12,7 @@ from fa4top.analysis.verdict import Account, kernel_account, verdict
 from fa4top.records import (
     AbArm,
     AbBlock,
+    AbPair,
     AbState,
     BenchResult,
     Body,
@@ -144,6 +145,7 @@ class Snapshot:
     ab: AbState | None = None
     ab_arms: tuple[AbArm, ...] = ()
     ab_blocks: tuple[AbBlock, ...] = ()
+    ab_pairs: tuple[AbPair, ...] = ()
 
     @property
     def probe_effect(self) -> float | None:
@@ -189,6 +191,7 @@ class Fold:
         self._ab: AbState | None = None
         self._ab_arms: dict[str, AbArm] = {}
         self._ab_blocks: deque[AbBlock] = deque(maxlen=MAX_BLOCKS)
+        self._ab_pairs: deque[AbPair] = deque(maxlen=MAX_BLOCKS)
         self._plan: Plan | None = None
         self._reset()
         self._handlers: dict[type, Callable[[Envelope], None]] = {
@@ -209,6 +212,7 @@ class Fold:
             AbState: self._on_ab,
             AbBlock: self._on_ab_block,
             AbArm: self._on_ab_arm,
+            AbPair: self._on_ab_pair,
         }
 
     def _reset(self) -> None:
@@ -350,6 +354,7 @@ class Fold:
         if self._ab is None or self._ab.ab_id != record.body.ab_id:
             self._ab_arms = {}
             self._ab_blocks.clear()
+            self._ab_pairs.clear()
         self._ab = record.body
         self._line(record, "info", f"A/B {record.body.state} {record.body.text}".rstrip())
 
@@ -360,6 +365,10 @@ class Fold:
         self._ab_blocks.append(replace(block, slices_us=[]))
         if not block.accepted:
             self._line(record, "warning", f"A/B block {block.number} rejected: {block.reason}")
+
+    def _on_ab_pair(self, record: Envelope) -> None:
+        assert isinstance(record.body, AbPair)
+        self._ab_pairs.append(record.body)
 
     def _on_ab_arm(self, record: Envelope) -> None:
         assert isinstance(record.body, AbArm)
@@ -426,6 +435,7 @@ class Fold:
             ab=self._ab,
             ab_arms=tuple(self._ab_arms[name] for name in sorted(self._ab_arms)),
             ab_blocks=tuple(self._ab_blocks),
+            ab_pairs=tuple(self._ab_pairs),
         )
         return _with_verdict(snapshot)
 

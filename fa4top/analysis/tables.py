@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import expm1
+from typing import TypeVar
 
 from fa4top.analysis.sweeps import plateau, same_output
-from fa4top.records import AbArm, AbBlock, AbState, BenchResult, SweepPoint, SweepState
+from fa4top.records import AbArm, AbBlock, AbPair, AbState, BenchResult, SweepPoint, SweepState
 
 STATUS_WORDS = {
     "measured": "",
@@ -173,8 +174,11 @@ def percent_range(low: float | None, high: float | None) -> str:
     return f"{100 * expm1(low):+.2f}% to {100 * expm1(high):+.2f}%"
 
 
-def milestones(blocks: Sequence[AbBlock], count: int) -> list[AbBlock]:
-    """Up to ``count`` blocks whose intervals say something, the last among them; dense at first, where they shrink."""
+Unit = TypeVar("Unit", AbBlock, AbPair)
+
+
+def milestones(blocks: Sequence[Unit], count: int) -> list[Unit]:
+    """Up to ``count`` blocks (or pairs) whose intervals say something; dense at first, where they shrink."""
     known = [block for block in blocks if block.low is not None and block.high is not None]
     telling = [block for block in known if (block.high or 0.0) - (block.low or 0.0) < 1.3] or known[-1:]
     if not telling:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import log1p
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from fa4top.engine.ab import arm_orders
 from fa4top.engine.jobs import AbJob, job_to_data
 from fa4top.records import AbState, Envelope
 
+DEFAULT_BUDGET_S = {"1": 30.0, "2": 600.0}
 EXPECTATIONS = ("faster", "slower", "not-slower", "equivalent", "decided")
 
 EPILOG = """\b
@@ -38,8 +40,9 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
 @click.option("--a", "a_settings", multiple=True, metavar="KNOB=VALUE", help="Arm A, beside --set; may be repeated.")
 @click.option("--b", "b_settings", multiple=True, metavar="KNOB=VALUE", help="Arm B, beside --set; may be repeated.")
 @click.option("--margin", default="1%", help="What counts as equal; set before the run.")
-@click.option("--budget", default="30s", help="Time for blocks, 30s or 2m.")
+@click.option("--budget", default="", help="Time for it, 30s or 2m; default 30s, with tier 2 10m.")
 @click.option("--coins", default=0, help="Seed of the coins that order the blocks.")
+@click.option("--tier", default="1", type=click.Choice(["1", "2"]), help="2: replicate over fresh pairs of processes.")
 @click.option("--watch", is_flag=True, help="Use the whole budget, also after a verdict.")
 @click.option("--self-test", is_flag=True, help="A against A in processes of its own.")
 @click.option("--expect", type=click.Choice(EXPECTATIONS), help="What must hold for exit code 0.")
@@ -50,6 +53,7 @@ def command(
     margin: str,
     budget: str,
     coins: int,
+    tier: str,
     watch: bool,
     self_test: bool,
     expect: str | None,
@@ -58,8 +62,8 @@ def command(
 ) -> None:
     """Compare two settings in blocks of ABBA or BAAB, in the order that a fair coin chooses.
 
-    The chance that the verdict is ever wrong is at most 5%, however often one looks. It holds for this pair of
-    processes (tier 1), in bursts of at most 5 ms.
+    The chance that the verdict is ever wrong is at most 5%, however often one looks. Tier 1 holds for this pair of
+    processes; a claim needs tier 2, whose unit is a fresh pair (give it a budget of minutes). Bursts of at most 5 ms.
     """
     if self_test and b_settings:
         fail("--self-test compares A with itself; leave --b out", exits.USAGE)
@@ -69,7 +73,13 @@ def command(
     order = make_order(config, options, wait_gpu_s=0.0, idle_limit_s=5.0)
     a = parse_settings(a_settings)
     job = AbJob(
-        a, a if self_test else parse_settings(b_settings), parse_margin(margin), parse_budget(budget), not watch, coins
+        a,
+        a if self_test else parse_settings(b_settings),
+        parse_margin(margin),
+        parse_budget(budget) if budget else DEFAULT_BUDGET_S[tier],
+        not watch,
+        coins,
+        int(tier),
     )
     orders, problems = arm_orders(order, job)
     if problems:
@@ -80,8 +90,8 @@ def command(
 
     def note(record: Envelope) -> None:
         body: Any = record.body
-        if record.kind == "ab_block" and body.text and not as_json:
-            click.echo(f"block {body.number}: {body.text}", err=True)
+        if record.kind in ("ab_block", "ab_pair") and body.text and not as_json:
+            click.echo(f"{record.kind[3:]} {body.number}: {body.text}", err=True)
         elif record.kind in ("worker", "notice", "fault"):
             progress.show(record)
 
@@ -124,9 +134,10 @@ def as_expected(snapshot: Snapshot, expect: str | None) -> bool:
     assert state is not None
     if state.state != "done" or state.word == "invalid":
         return False
-    last = next((block for block in reversed(snapshot.ab_blocks) if block.high is not None), None)
+    highs = [pair.high for pair in snapshot.ab_pairs] or [block.high for block in snapshot.ab_blocks]
+    known = [high for high in highs if high is not None]
     equivalent = "equivalent" in state.text.lower()
-    not_slower = last is not None and last.high is not None and last.high < state.margin
+    not_slower = bool(known) and known[-1] < log1p(state.margin)
     holds = {
         None: True,
         "decided": state.word in ("faster", "slower", "equivalent"),
@@ -147,11 +158,14 @@ def render(snapshot: Snapshot) -> str:
     for name, a, b in ab_rows(state, snapshot.ab_arms):
         lines.append(f"{name:26} {a:32} {b}")
     lines.append("")
-    for block in milestones(snapshot.ab_blocks, 8):
+    for pair in milestones(snapshot.ab_pairs, 8):
+        lines.append(f"after pair {pair.number:5}  B against A, time: {percent_range(pair.low, pair.high)}")
+    for block in milestones(snapshot.ab_blocks, 8) if state.tier == 1 else []:
         lines.append(f"after block {block.number:4}  B against A, time: {percent_range(block.low, block.high)}")
     rejected = sum(not block.accepted for block in snapshot.ab_blocks)
     pilots = sum(block.pilot for block in snapshot.ab_blocks)
-    lines.append(f"{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
+    pairs = f"{len(snapshot.ab_pairs)} pairs of processes, " if snapshot.ab_pairs else ""
+    lines.append(f"{pairs}{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
     simulated = " (SIMULATED)" if snapshot.simulated else ""
     lines += ["", f"> {state.text or state.state}{simulated}", f"  {tier_text(state)}"]
     return "\n".join(lines)
@@ -159,4 +173,5 @@ def render(snapshot: Snapshot) -> str:
 
 def tier_text(state: AbState) -> str:
     """How far the verdict reaches."""
-    return f"this pair of processes only (tier {state.tier}), bursts of at most 5 ms; at any time {1 - state.alpha:.0%}"
+    reach = "replicated over fresh pairs of processes" if state.tier == 2 else "this pair of processes only"
+    return f"{reach} (tier {state.tier}), bursts of at most 5 ms; at any time {1 - state.alpha:.0%}"

@@ -15,7 +15,7 @@ from fa4top.engine.bench import JobFailed
 from fa4top.engine.jobs import AbJob, JobHost
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import AbArm, AbBlock, AbState, Check, CleanBurst, Plan, SweepPoint, TraceSample
+from fa4top.records import AbArm, AbBlock, AbPair, AbState, Check, CleanBurst, Plan, SweepPoint, TraceSample
 from fa4top.targets.catalog import describe
 
 COMPILE_DEADLINE_S = 600.0
@@ -28,6 +28,7 @@ WARM_UP_S, WARM_SLICES, WARM_SPREAD = 5.0, 3, 0.01
 LEAST_GAP_S = 0.004
 TRACE_EVERY = 2
 REPORT_EVERY = 4
+PAIR_BLOCKS = 5  # of a pair of processes in tier 2
 KEPT = 64
 
 
@@ -75,7 +76,7 @@ async def run_ab(host: JobHost, job: AbJob) -> None:
         raise JobFailed("; ".join(problems))
     run = _Run(host, job, orders)
     try:
-        await run.run()
+        await (run.replicate() if job.tier == 2 else run.run())
     except WorkerGone as gone:
         host.append(gone.fault)
         run.state("failed", f"{gone.fault.worker}: {gone.fault.reason}: {gone.fault.text}")
@@ -96,6 +97,7 @@ class _Run:
         self._gap_s = LEAST_GAP_S
         self._invalid = ""
         self._seconds_per_block = 0.0
+        self._last_verdict: Verdict | None = None
 
     def state(self, word: str, text: str = "", found: Verdict | None = None) -> None:
         order, job = self._host.order, self._job
@@ -111,11 +113,11 @@ class _Run:
                 job.margin,
                 ALPHA,
                 "burst",
-                1,
+                job.tier,
                 job.seed,
                 word,
                 text,
-                mixture_scale(self._pilots) if self._evidence else None,
+                mixture_scale(self._pilots) if len(self._pilots) == PILOTS else None,
                 found.word if found else "",
             )
         )
@@ -139,6 +141,65 @@ class _Run:
         if not found.decided and found.word != INVALID and time.monotonic() - began >= self._job.budget_s:
             text += f" (budget of {self._job.budget_s:g} s spent)"
         self.state("done", text, found)
+
+    async def replicate(self) -> None:
+        """Tier 2: fresh pairs of processes, a pair's mean as the unit; the first sets the scale and is discarded."""
+        self.state("starting", "compiling both arms")
+        pairs: Evidence | None = None
+        found: Verdict | None = None
+        began = time.monotonic()
+        for number in range(1, self._job.pairs + 1):
+            await self._start()
+            await self._check()
+            await self._warm_up()
+            if number == 1:
+                self.state("running")
+            ratios = await self._pair_blocks(began)
+            await self._check_again()
+            self._report()
+            for arm in self._arms.values():
+                await self._host.end_worker(arm.clean)
+                await self._host.end_worker(arm.traced)
+            if pairs is None:
+                self._pilots = ratios[:PILOTS]
+                pairs = Evidence(mixture_scale(self._pilots), ALPHA, self._job.seed)
+            else:
+                pairs.add(statistics.fmean(ratios))
+            mean = statistics.fmean(ratios)
+            seconds = (time.monotonic() - began) / number
+            found = verdict(pairs, self._job.margin, seconds, self._invalid or unfair_gate(self._tripped), "pairs")
+            interval = pairs.interval
+            self._host.append(
+                AbPair(
+                    self._id,
+                    number,
+                    mean,
+                    len(ratios),
+                    pairs.estimate if number > 1 else None,
+                    interval.low if number > 1 else None,
+                    interval.high if number > 1 else None,
+                    pairs.log_e if number > 1 else None,
+                    found.word if number > 1 else "",
+                    found.text if number > 1 else "pilot pair: sets the scale",
+                )
+            )
+            spent = time.monotonic() - began > self._job.budget_s
+            if found.word == INVALID or spent or (found.decided and self._job.until_decided):
+                break
+        assert found is not None
+        self.state("done", found.text, found)
+
+    async def _pair_blocks(self, began: float) -> list[float]:
+        """Ratios of the blocks of this pair that the gate lets through."""
+        ratios: list[float] = []
+        for _ in range(3 * PAIR_BLOCKS):
+            ratio = await self._measure_block(began, pair=True)
+            if ratio is not None:
+                ratios.append(ratio)
+            if len(ratios) == PAIR_BLOCKS:
+                return ratios
+        self._invalid = self._invalid or f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
+        return ratios or [0.0]
 
     async def _start(self) -> None:
         """Both arms' twins compile at the same time; arm A's plan is what the live screen shows."""
@@ -233,6 +294,11 @@ class _Run:
                 return
 
     async def _block(self, began: float) -> Verdict | None:
+        await self._measure_block(began)
+        return self._last_verdict
+
+    async def _measure_block(self, began: float, pair: bool = False) -> float | None:
+        """One block, recorded; its ratio when it counts. In a pair of tier 2 a block alone is no evidence."""
         order = self._coin.block_order()
         bursts = [await self._slice(self._arms[name]) for name in order]
         reading = self._host.gpu_now()
@@ -241,9 +307,10 @@ class _Run:
         ratio, ratio_cycles = block_ratio(order, slices, clocks)
         throttle = reading.throttle if reading else []
         passed = gate(order, clocks, throttle, reading.foreign_pids if reading else [])
-        pilot = self._evidence is None
+        pilot = self._evidence is None and not pair
         if passed.accepted:
-            self._take(ratio)
+            if not pair:
+                self._take(ratio)
             for name, burst in zip(order, bursts, strict=True):
                 arm = self._arms[name]
                 arm.bursts = [*arm.bursts[-KEPT:], burst]
@@ -279,7 +346,8 @@ class _Run:
             await self._trace()
         if self._number % REPORT_EVERY == 0:
             self._report()
-        return found
+        self._last_verdict = found
+        return ratio if passed.accepted else None
 
     def _take(self, ratio: float) -> None:
         """Pilot blocks set the scale and are discarded; the others are evidence."""

@@ -38,7 +38,8 @@ class SweepJob:
 @dataclass(frozen=True)
 class AbJob:
     """Compare two settings: changes of the order's knobs. ``margin`` is relative. ``until_decided``: end at the first
-    verdict; else watch until ``budget_s`` seconds of blocks are over. ``seed`` of the coins."""
+    verdict; else watch until ``budget_s`` seconds of blocks are over. ``seed`` of the coins. ``tier`` 2 replicates over
+    up to ``pairs`` fresh pairs of processes."""
 
     a: dict[str, str] = field(default_factory=dict)
     b: dict[str, str] = field(default_factory=dict)
@@ -46,6 +47,8 @@ class AbJob:
     budget_s: float = 30.0
     until_decided: bool = True
     seed: int = 0
+    tier: int = 1
+    pairs: int = 24
     kind: str = "ab"
 
 

@@ -35,7 +35,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("compare", "b", "compare", "compare", "compare the present setting with another", show=True),
     Action("promote", "x", "promote", "promote", "A/B: B's setting becomes the live plan"),
     Action("sweep", "s", "sweep", "sweep", "sweep a knob; the live plan goes on afterwards", show=True),
-    Action("run_bench", "r", "run_bench", "run bench", "measure this chip's instructions; the live plan goes on after"),
+    Action("run", "r", "run", "run", "A/B screen: replicate over fresh pairs; else: measure this chip's instructions"),
     Action("faster", "plus", "refresh_rate(2.0)", "more redraws", "redraw more often"),
     Action("slower", "minus", "refresh_rate(0.5)", "fewer redraws", "redraw less often"),
     Action("replay_back", "left", "seek(-5)", "back", "replay: 5 s back"),

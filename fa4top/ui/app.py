@@ -39,6 +39,7 @@ from fa4top.ui.widgets.lines import Lines
 
 LOCAL_HZ, SSH_HZ, MIN_HZ, MAX_HZ = 4.0, 2.0, 0.5, 10.0
 HANGUP_GRACE_S = 3.0
+AB_REPLICATE_S = 900.0  # how long a replication may take
 AB_WATCH_S = 120.0  # how long an A/B started from the screens goes on after its verdict
 
 
@@ -280,6 +281,24 @@ class Fa4topApp(App[str]):
     def action_help(self) -> None:
         """Keys and panes."""
         self.push_screen(HelpScreen(list(self.screen.query(Lines)), self._keys))
+
+    def action_run(self) -> None:
+        """On the A/B screen: replicate it over fresh pairs. Elsewhere: measure the instructions."""
+        state = self._snapshot.ab
+        if not isinstance(self.screen, AbScreen):
+            self.action_run_bench()
+        elif state is None or not isinstance(self._source, LiveSource):
+            self.notify("there is no A/B to replicate", severity="warning")
+        else:
+            job = {
+                "kind": "ab",
+                "a": state.a,
+                "b": state.b,
+                "margin": state.margin,
+                "tier": 2,
+                "budget_s": AB_REPLICATE_S,
+            }
+            self._command({"do": "job", "job": job})
 
     def action_run_bench(self) -> None:
         """Measure the instructions; the live plan goes on afterwards."""

@@ -16,7 +16,7 @@ from fa4top.engine.ab import arm_orders
 from fa4top.engine.jobs import AbJob, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.start import connect, start_engine
-from fa4top.records import AbBlock, AbState, Plan
+from fa4top.records import AbBlock, AbState, Plan, WorkerState
 from fa4top.session.reading import read_log
 from fa4top.ui.app import ab_fields
 from fa4top.ui.widgets.ab_panes import axis_range
@@ -128,6 +128,18 @@ def test_what_differs_is_in_the_log_with_every_launch(sim_order: Make) -> None:
     arms = {arm.arm: arm for arm in snapshot.ab_arms}
     assert arms["B"].time_us and arms["A"].time_us and arms["B"].time_us > 1.2 * arms["A"].time_us
     assert arms["B"].waits_cycles["wait P 2nd"] > arms["A"].waits_cycles["wait P 2nd"]
+
+
+def test_a_replicated_a_b_has_fresh_processes_for_each_pair(sim_order: Make) -> None:
+    order = sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, tier=2, pairs=3)))
+    found = run(order)
+    assert [pair.number for pair in found.ab_pairs] == [1, 2, 3] and all(pair.blocks == 5 for pair in found.ab_pairs)
+    assert found.ab_pairs[0].low is None and "pilot" in found.ab_pairs[0].text, "what set the scale is no evidence"
+    assert all(pair.log_ratio == pytest.approx(np.log1p(0.03), abs=2e-3) for pair in found.ab_pairs)
+    assert word(found) == "undecided" and found.ab is not None and "2 of at least 9 pairs" in found.ab.text
+    records = [record.body for record in read_log(Path(order.folder))]
+    pids = {body.pid for body in records if isinstance(body, WorkerState)}
+    assert len(pids) == 3 * 4
 
 
 def test_a_wrong_output_is_no_verdict(sim_order: Make) -> None:

@@ -16,6 +16,8 @@ from fa4top.ui.widgets.ab_panes import AbIntervals, AbTable
 from fa4top.ui.widgets.sentence import AbHead, AbSentence
 from fa4top.ui.widgets.title import Title
 
+TALL = 34
+
 
 class AbScreen(TableScreen):
     """Arms above, intervals below, the verdict at the bottom."""
@@ -28,6 +30,10 @@ class AbScreen(TableScreen):
         yield AbIntervals(id="intervals")
         yield AbSentence(id="verdict")
         yield Footer(show_command_palette=False)
+
+    def on_resize(self) -> None:
+        """More lines of the table where there is room."""
+        self.set_class(self.size.height >= TALL, "tall")
 
 
 class AbForm(ModalScreen[None]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import expm1
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.tables import ab_rows, milestones
-from fa4top.records import AbBlock
+from fa4top.records import AbBlock, AbPair
 from fa4top.ui.glyphs import Row, frame
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -45,10 +46,12 @@ class AbIntervals(Lines):
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """A frame with an axis and the intervals."""
-        blocks = milestones(snapshot.ab_blocks, max(1, height - 3))
-        state = snapshot.ab
+        state, count = snapshot.ab, max(1, height - 3)
+        replicated = state is not None and state.tier == 2
+        blocks: list[AbBlock] | list[AbPair]
+        blocks = milestones(snapshot.ab_pairs, count) if replicated else milestones(snapshot.ab_blocks, count)
         title = "B against A, time"
-        telling = [block for block in blocks if (block.high or 0.0) - (block.low or 0.0) < 1.3]
+        telling: list[AbBlock | AbPair] = [block for block in blocks if (block.high or 0.0) - (block.low or 0.0) < 1.3]
         if state is None or not telling:
             done = len(snapshot.ab_blocks)
             return frame(
@@ -75,14 +78,15 @@ class AbIntervals(Lines):
                     cells[start + i] = char
         return [(f"{'':11}", "dim"), ("".join(cells), "dim")]
 
-    def _interval(self, block: AbBlock, width: int, left_end: float, right_end: float, last: bool) -> Row:
+    def _interval(self, block: AbBlock | AbPair, width: int, left_end: float, right_end: float, last: bool) -> Row:
         low, high = block.low or 0.0, block.high or 0.0
         zero = _column(0.0, width, left_end, right_end) if left_end <= 0.0 <= right_end else -1
         start, end = _column(low, width, left_end, right_end), _column(high, width, left_end, right_end)
         dot = _column(block.estimate or 0.0, width, left_end, right_end)
         style = "good" if high < 0 else "bad" if low > 0 else "strong" if last else "text"
         left, right, line, mark = ("|", "|", "-", "o") if self._view.ascii_only else ("├", "┤", "─", "●")
-        row: Row = [(f" block {block.number:<4}", "dim")]
+        name = "block" if isinstance(block, AbBlock) else "pair "
+        row: Row = [(f" {name} {block.number:<4}", "dim")]
         for i in range(width):
             inside = start <= i <= end
             char = " "
@@ -100,7 +104,7 @@ class AbIntervals(Lines):
         return row
 
 
-def axis_range(blocks: list[AbBlock], margin: float) -> tuple[float, float]:
+def axis_range(blocks: Sequence[AbBlock | AbPair], margin: float) -> tuple[float, float]:
     """Log ratios at the ends of the axis: all intervals but the widest first third, and 0 unless it is far away."""
     kept = blocks[len(blocks) // 3 :]
     low, high = min(block.low or 0.0 for block in kept), max(block.high or 0.0 for block in kept)

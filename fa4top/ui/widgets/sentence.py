@@ -58,7 +58,13 @@ class AbSentence(VerdictLine):
             doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
             return f"{state.state}: {state.text}" + (f" ({doing})" if doing and state.state == "starting" else "")
         if state.state == "done":
-            return f"{state.text}. This pair of processes only (tier {state.tier})"
+            reach = (
+                "replicated over fresh pairs (tier 2)" if state.tier == 2 else "this pair of processes only (tier 1)"
+            )
+            return f"{state.text} · {reach}"
+        if state.tier == 2:
+            pairs = snapshot.ab_pairs
+            return f"{pairs[-1].text if pairs else 'first pair'} · {len(pairs)} pairs of processes"
         blocks = snapshot.ab_blocks
         if not blocks or blocks[-1].pilot:
             return f"pilot: {sum(block.pilot for block in blocks)} of 4 blocks"
