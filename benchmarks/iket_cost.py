@@ -112,7 +112,7 @@ def main() -> None:
     from fa4top.targets.fa4 import inject
 
     probes = launcher._probes
-    inject.install(probes, probes.sets[0], launcher._buffer_address, int(launcher._config.data.ptr))
+    inject.install(probes, probes.sets[0], launcher._buffer.address, launcher._buffer.config_address)
     variants.compile("coarse")
     install_iket(variants.modules[0])
     variants.compile("iket")

@@ -15,7 +15,7 @@ from fa4top.engine.bench import JobFailed
 from fa4top.engine.jobs import AbJob, JobHost
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import AbArm, AbBlock, AbPair, AbState, Check, CleanBurst, Plan, SweepPoint, TraceSample
+from fa4top.records import AbArm, AbBlock, AbPair, AbState, Check, CleanBurst, SweepPoint, TraceSample
 from fa4top.targets.catalog import describe
 
 COMPILE_DEADLINE_S = 600.0
@@ -210,20 +210,7 @@ class _Run:
             traced = await host.start_worker("traced", order, plan_id)
             self._arms[name] = _Arm(name, order, plan_id, clean, traced)
         a = self._arms["A"]
-        host.append(
-            Plan(
-                a.plan_id,
-                a.order.target,
-                a.order.gpu_name,
-                a.order.gpu_uuid,
-                a.order.arch,
-                a.order.shape,
-                a.order.knobs,
-                a.order.seed,
-                a.order.simulated,
-                a.order.unsafe,
-            )
-        )
+        host.append(a.order.plan(a.plan_id))
         for arm in self._arms.values():
             for worker in (arm.clean, arm.traced):
                 await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")

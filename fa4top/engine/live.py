@@ -19,7 +19,7 @@ from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Body, Check, CleanBurst, Envelope, GpuSample, Notice, Output, Plan, TraceSample, WorkerState
+from fa4top.records import Body, Check, CleanBurst, Envelope, GpuSample, Notice, Output, TraceSample, WorkerState
 
 COMPILE_DEADLINE_S = 600.0
 CHECK_DEADLINE_S = 300.0
@@ -219,20 +219,7 @@ class LiveProgram:
         self._plan_id += 1
         self._launch_us = None
         self._hashes = {}
-        self._log.append(
-            Plan(
-                self._plan_id,
-                order.target,
-                order.gpu_name,
-                order.gpu_uuid,
-                order.arch,
-                order.shape,
-                order.knobs,
-                order.seed,
-                order.simulated,
-                order.unsafe,
-            )
-        )
+        self._log.append(order.plan(self._plan_id))
         await self._stop_workers()
         while True:
             try:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fa4top.records import Shape
+from fa4top.records import Plan, Shape
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,21 @@ class Order:
     def to_json(self) -> str:
         """For the engine's command line."""
         return json.dumps(asdict(self))
+
+    def plan(self, plan_id: int) -> Plan:
+        """The record that says what is measured from here on."""
+        return Plan(
+            plan_id,
+            self.target,
+            self.gpu_name,
+            self.gpu_uuid,
+            self.arch,
+            self.shape,
+            self.knobs,
+            self.seed,
+            self.simulated,
+            self.unsafe,
+        )
 
     @staticmethod
     def from_json(text: str) -> Order:

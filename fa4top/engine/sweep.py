@@ -11,7 +11,7 @@ from fa4top.engine.jobs import JobHost, SweepJob
 from fa4top.engine.order import Order
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Check, CleanBurst, Plan, SweepPoint, SweepState, TraceSample, WorkerState
+from fa4top.records import Check, CleanBurst, SweepPoint, SweepState, TraceSample, WorkerState
 from fa4top.targets.base import Description
 from fa4top.targets.catalog import describe
 
@@ -130,21 +130,7 @@ async def _compiled(host: JobHost, setting: Setting) -> _Pair:
 
 
 async def _measure(host: JobHost, job: SweepJob, sweep_id: int, pair: _Pair) -> SweepPoint:
-    order = pair.setting.order
-    host.append(
-        Plan(
-            pair.plan_id,
-            order.target,
-            order.gpu_name,
-            order.gpu_uuid,
-            order.arch,
-            order.shape,
-            order.knobs,
-            order.seed,
-            order.simulated,
-            order.unsafe,
-        )
-    )
+    host.append(pair.setting.order.plan(pair.plan_id))
 
     def point(status: str, text: str) -> SweepPoint:
         return SweepPoint(sweep_id, pair.plan_id, pair.setting.series, pair.setting.value, status, text)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,6 +20,7 @@ from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
 from fa4top.engine.order import Order
 from fa4top.engine.start import EngineError, start_engine
+from fa4top.records import Plan
 from fa4top.session.paths import LOG_NAME
 from fa4top.targets.catalog import describe
 from fa4top.ui.actions import bindings, key_map
@@ -310,45 +311,41 @@ class Fa4topApp(App[str]):
 
     def action_sweep(self) -> None:
         """The form of a sweep."""
-        plan = self._snapshot.plan
-        if plan is None or not isinstance(self._source, LiveSource):
-            self.notify("only a live session can sweep", severity="warning")
-            return
-        source = self._source
-
-        def send(values: str, series: str) -> str:
-            try:
-                job = {"kind": "sweep", **sweep_fields(values, series)}
-            except ValueError as error:
-                return str(error)
-            answer = source.ask({"do": "job", "job": job})
-            if not answer.get("ok"):
-                return str(answer.get("error"))
-            self.call_after_refresh(self.action_screen, "sweep")
-            return ""
-
-        self.push_screen(SweepForm(describe(plan.target), send))
+        plan = self._plan_to_change("sweep")
+        if plan is not None:
+            self.push_screen(SweepForm(describe(plan.target), self._job_sender("sweep", sweep_fields)))
 
     def action_compare(self) -> None:
         """The form that says what B is."""
+        plan = self._plan_to_change("compare")
+        if plan is not None:
+            self.push_screen(AbForm(plan, describe(plan.target), self._job_sender("ab", ab_fields)))
+
+    def _plan_to_change(self, verb: str) -> Plan | None:
+        """The present plan of a live session; says so where there is none."""
         plan = self._snapshot.plan
         if plan is None or not isinstance(self._source, LiveSource):
-            self.notify("only a live session can compare", severity="warning")
-            return
-        source = self._source
+            self.notify(f"only a live session can {verb}", severity="warning")
+            return None
+        return plan
 
-        def send(b: str, margin: str) -> str:
+    def _job_sender(self, kind: str, fields_of: Callable[..., dict[str, Any]]) -> Callable[[dict[str, str]], str]:
+        """What a form calls: sends the job and shows its screen, or returns why not."""
+        source = self._source
+        assert isinstance(source, LiveSource)
+
+        def send(typed: dict[str, str]) -> str:
             try:
-                job = {"kind": "ab", **ab_fields(b, margin), "until_decided": False, "budget_s": AB_WATCH_S}
+                job = {"kind": kind, **fields_of(**typed)}
             except ValueError as error:
                 return str(error)
             answer = source.ask({"do": "job", "job": job})
             if not answer.get("ok"):
                 return str(answer.get("error"))
-            self.call_after_refresh(self.action_screen, "ab")
+            self.call_after_refresh(self.action_screen, kind)
             return ""
 
-        self.push_screen(AbForm(plan, describe(plan.target), send))
+        return send
 
     def action_promote(self) -> None:
         """B's setting becomes the live plan."""
@@ -435,7 +432,7 @@ def ab_fields(b: str, margin: str) -> dict[str, Any]:
         share = 0.0
     if not 0.0 < share < 0.5:
         raise ValueError(f"margin '{margin}': write a share between 0 and 50%, for example 1%")
-    return {"b": knobs, "margin": share}
+    return {"b": knobs, "margin": share, "until_decided": False, "budget_s": AB_WATCH_S}
 
 
 def sweep_fields(values: str, series: str) -> dict[str, Any]:

@@ -93,21 +93,21 @@ def test_in_flight_events_are_seen_while_the_kernel_runs() -> None:
     launcher = Fa4Launcher(LaunchRequest("fa4", shape, knobs, "traced", 0, 0, "", inflight=True))
     launcher.compile(lambda text, progress: None)
     views = launcher._torch_views()
-    launcher._config_async(0, 5, 7)
+    launcher._buffer.record_async(0, 5, 7)
     launcher._stream.synchronize()
     launcher._kernels.forward(views["q"], views["k"], views["v"], out=views["out"])
     launcher._bind(views)
     launcher._cupy.cuda.runtime.deviceSynchronize()
-    launcher._config_async(0, 5, 8)
+    launcher._buffer.record_async(0, 5, 8)
     launcher._launch()
-    tags = launcher.layout.slots(launcher._host_bytes, 0)[:, 0]
+    tags = launcher.layout.slots(launcher._buffer.host_bytes, 0)[:, 0]
     counts = []
     while not launcher._stream.done:
         counts.append(int(np.count_nonzero(tags >> np.uint32(GENERATION_SHIFT) == 8)))
     growing = sorted(set(counts))
     print(f"\nin flight: {len(growing)} different counts, {growing[:8]} ... {growing[-1]}")
     assert len(growing) > 5  # the count grew while the kernel ran
-    trace = decode_role(launcher._host_bytes.copy(), launcher.layout, 0, 8)
+    trace = decode_role(launcher._buffer.host_bytes.copy(), launcher.layout, 0, 8)
     assert trace is not None and trace.header.finished and trace.stream.recorded == growing[-1]
     launcher.close()
 

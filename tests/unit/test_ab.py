@@ -177,9 +177,9 @@ def test_exit_codes_for_scripts(arguments: tuple[str, ...], code: int, says: str
 
 
 def test_what_is_typed_becomes_a_job() -> None:
-    assert ab_fields("p_split=1/2 pv_mode=bf16", "0.5%") == {
-        "b": {"p_split": "1/2", "pv_mode": "bf16"}, "margin": 0.005,
-    }  # fmt: skip
+    typed = ab_fields("p_split=1/2 pv_mode=bf16", "0.5%")
+    assert (typed["b"], typed["margin"]) == ({"p_split": "1/2", "pv_mode": "bf16"}, 0.005)
+    assert not typed["until_decided"], "who watches goes on watching"
     assert ab_fields("", "0.02")["margin"] == 0.02
     for b, margin in (("p_split", "1%"), ("", "0%"), ("", "x"), ("", "70%")):
         with pytest.raises(ValueError, match="write"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,12 +15,12 @@ from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, BLOCK, HEAD_DIM
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.cuda import tensor_map
+from fa4top.targets.cuda.bursts import timed_burst, traced_launch
 from fa4top.targets.cuda.by_value import by_value
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
 from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
-PRIMERS = 2
 STAGE_ROWS = 64
 UNWRITTEN = 0x7FFF  # NaN in bf16: what is not written shows
 # order of the keys inside each 16 of the transposed fp8 V (kernels/attention_sm90.cu)
@@ -186,32 +185,14 @@ class BuiltinLauncher:
         return CheckResult(len(rows), worst, rms, limit, digest)
 
     def clean_burst(self, launches: int) -> Burst:
-        """``launches`` back-to-back launches after two primers; an event pair around each."""
-        events = [self._cupy.cuda.Event() for _ in range(launches + 1)]
-        for _ in range(PRIMERS):
-            self._launch()
-        events[0].record(self._stream)
-        for event in events[1:]:
-            self._launch()
-            event.record(self._stream)
-        self._stream.synchronize()
-        elapsed = self._cupy.cuda.get_elapsed_time
-        return Burst([elapsed(a, b) * 1000.0 for a, b in itertools.pairwise(events)], None)
+        """Time ``launches`` launches after a primer."""
+        return timed_burst(self._cupy, self._stream, self._launch, launches)
 
     def traced_launch(self, cta: int) -> Capture:
-        """Primers that record nothing, so that the clock is where the clean twin's bursts have it, then one launch."""
+        """Launch once with probes, recording this CTA."""
         assert self._buffer is not None
-        begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
         self._generation = next_generation(self._generation)
-        self._buffer.record_async(0, NOBODY, self._generation)
-        for _ in range(PRIMERS):
-            self._launch()
-        self._buffer.record_async(1, cta, self._generation)
-        begin.record(self._stream)
-        self._launch()
-        end.record(self._stream)
-        capture = self._buffer.capture()
-        return Capture(capture, self._generation, cta, self._cupy.cuda.get_elapsed_time(begin, end) * 1000.0)
+        return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
 
     def record_nobody(self) -> None:
         """From the next launch on no CTA records."""

@@ -22,8 +22,8 @@ class TraceBuffer:
         self._config = cupy.zeros(CONFIG_BYTES // 4, dtype=cupy.uint32)
         size = layout.device_bytes if inflight else layout.total_bytes
         self._host = cupy.cuda.alloc_pinned_memory(size)
-        self._host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
-        self._host_bytes[:] = 0
+        self.host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
+        self.host_bytes[:] = 0
         self._host_config = np.frombuffer(cupy.cuda.alloc_pinned_memory(16), dtype=np.uint32, count=4)
         if inflight:
             # pinned memory is mapped at the same address under unified addressing
@@ -51,9 +51,9 @@ class TraceBuffer:
         else:
             for device_offset, host_offset, size in self._layout.pieces():
                 (self._device.data + device_offset).copy_to_host_async(
-                    self._host_bytes.ctypes.data + host_offset, size, self._stream
+                    self.host_bytes.ctypes.data + host_offset, size, self._stream
                 )
             self._stream.synchronize()
             pieces = [(0, self._layout.total_bytes)]
-        whole: npt.NDArray[np.uint8] = np.concatenate([self._host_bytes[start : start + n] for start, n in pieces])
+        whole: npt.NDArray[np.uint8] = np.concatenate([self.host_bytes[start : start + n] for start, n in pieces])
         return whole

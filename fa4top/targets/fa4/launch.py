@@ -7,25 +7,23 @@ package's own entry, with tensors that are views of the CuPy arrays.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fa4top.analysis.layout import CONFIG_BYTES, next_generation
+from fa4top.analysis.layout import next_generation
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
+from fa4top.targets.cuda.bursts import timed_burst, traced_launch
+from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
 from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
 from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
-NOBODY = 0xFFFFFFFF  # no CTA has this index
-PRIMERS = 2
 
 
 def make_launcher(request: LaunchRequest) -> Fa4Launcher:
@@ -59,23 +57,8 @@ class Fa4Launcher:
         self.versions: dict[str, str] = {}
         self._generation = 0
         self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._make_buffers()
+        self._buffer = TraceBuffer(cupy, self.layout, request.inflight, self._stream)
         self._make_inputs()
-
-    def _make_buffers(self) -> None:
-        cupy = self._cupy
-        self._config = cupy.zeros(CONFIG_BYTES // 4, dtype=cupy.uint32)
-        size = self.layout.device_bytes if self._request.inflight else self.layout.total_bytes
-        self._host = cupy.cuda.alloc_pinned_memory(size)
-        self._host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
-        self._host_bytes[:] = 0
-        self._host_config = np.frombuffer(cupy.cuda.alloc_pinned_memory(16), dtype=np.uint32, count=4)
-        if self._request.inflight:
-            # pinned memory is mapped at the same address under unified addressing
-            self._buffer_address = int(self._host.ptr)
-        else:
-            self._device_buffer = cupy.zeros(self.layout.device_bytes, dtype=cupy.uint8)
-            self._buffer_address = int(self._device_buffer.data.ptr)
 
     def _make_inputs(self) -> None:
         cupy, shape = self._cupy, self._request.shape
@@ -137,7 +120,7 @@ class Fa4Launcher:
             from fa4top.targets.fa4 import inject
 
             try:
-                injection = inject.install(self._probes, self._set, self._buffer_address, int(self._config.data.ptr))
+                injection = inject.install(self._probes, self._set, self._buffer.address, self._buffer.config_address)
             except inject.InjectionError as error:
                 raise TargetError(
                     "unknown package layout",
@@ -183,7 +166,7 @@ class Fa4Launcher:
         import torch
 
         views = self._torch_views()
-        self._config_async(0, NOBODY, 1)
+        self._buffer.record_async(0, NOBODY, 1)
         self._stream.synchronize()
         self._kernels.forward(views["q"], views["k"], views["v"], out=views["out"], **self._arguments())
         torch.cuda.synchronize()
@@ -259,60 +242,18 @@ class Fa4Launcher:
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS[shape.dtype], digest)
 
-    def _config_async(self, slot: int, cta: int, generation: int) -> None:
-        """Queue a change of the config words; pinned source words differ per slot, so both may be in flight."""
-        words = self._host_config[2 * slot : 2 * slot + 2]
-        words[:] = (cta, generation)
-        self._config[:2].data.copy_from_host_async(words.ctypes.data, 8, self._stream)
-
     def _launch(self) -> None:
         with self._ffi_stream:
             self._function(*self._call_arguments)
 
     def clean_burst(self, launches: int) -> Burst:
-        """``launches`` back-to-back launches after two primers; an event pair around each."""
-        events = [self._cupy.cuda.Event() for _ in range(launches + 1)]
-        for _ in range(PRIMERS):
-            self._launch()
-        events[0].record(self._stream)
-        for event in events[1:]:
-            self._launch()
-            event.record(self._stream)
-        self._stream.synchronize()
-        elapsed = self._cupy.cuda.get_elapsed_time
-        times = [elapsed(a, b) * 1000.0 for a, b in itertools.pairwise(events)]
-        return Burst(times, None)
+        """Time ``launches`` launches after a primer."""
+        return timed_burst(self._cupy, self._stream, self._launch, launches)
 
     def traced_launch(self, cta: int) -> Capture:
-        """Primers that record nothing, so that the clock is where the clean twin's bursts have it, then one launch."""
-        begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        """Launch once with probes, recording this CTA."""
         self._generation = next_generation(self._generation)
-        self._config_async(0, NOBODY, self._generation)
-        for _ in range(PRIMERS):
-            self._launch()
-        self._config_async(1, cta, self._generation)
-        begin.record(self._stream)
-        self._launch()
-        end.record(self._stream)
-        self._stream.synchronize()
-        if not self._request.inflight:
-            for device_offset, host_offset, size in self.layout.pieces():
-                (self._device_buffer.data + device_offset).copy_to_host_async(
-                    self._host_bytes.ctypes.data + host_offset, size, self._stream
-                )
-            self._stream.synchronize()
-        time_us = self._cupy.cuda.get_elapsed_time(begin, end) * 1000.0
-        return Capture(self._compact(), self._generation, cta, time_us)
-
-    def _compact(self) -> npt.NDArray[np.uint8]:
-        """A copy of what the host has, one role after the other."""
-        pieces = [(0, 0, self.layout.total_bytes)]
-        if self._request.inflight:
-            pieces = self.layout.pieces()
-        compact: npt.NDArray[np.uint8] = np.concatenate(
-            [self._host_bytes[start : start + size] for start, _, size in pieces]
-        )
-        return compact
+        return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""

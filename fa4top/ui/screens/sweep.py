@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, Label
+from textual.containers import Horizontal
+from textual.widgets import Footer
 
 from fa4top.targets.base import Description, Knob
 from fa4top.ui.screens.bench import TableScreen
+from fa4top.ui.screens.form import Field, KnobForm
 from fa4top.ui.widgets.sentence import SweepHead, SweepSentence
 from fa4top.ui.widgets.sweep_panes import SweepGraph, SweepTable
 from fa4top.ui.widgets.title import Title
@@ -46,41 +46,16 @@ def offered(description: Description) -> Knob:
     return by_name.get("p_split") or description.knobs[0]
 
 
-class SweepForm(ModalScreen[None]):
-    """KNOB=VALUE,VALUE,...; enter sends it, a refusal is shown where it was typed."""
+class SweepForm(KnobForm):
+    """Which knob takes which values."""
 
-    BINDINGS = [("escape", "dismiss", "close")]
-    AUTO_FOCUS = "#values"
-
-    def __init__(self, description: Description, send: Callable[[str, str], str]) -> None:
-        super().__init__()
-        self._description = description
-        self._send = send
-
-    def compose(self) -> ComposeResult:
-        """Two lines, and what the knobs are."""
-        knob = offered(self._description)
+    def __init__(self, description: Description, send: Callable[[dict[str, str]], str]) -> None:
+        knob = offered(description)
         values = ",".join(value for value in knob.values if value != "auto")
-        with VerticalScroll(classes="dialog"):
-            yield Label(
-                "Sweep a knob: every value in fresh workers, the live plan goes on afterwards", classes="heading"
-            )
-            yield Label("KNOB=VALUE,VALUE,...")
-            yield Input(f"{knob.name}={values}", id="values")
-            yield Label("one curve for each value of another knob (may be empty): KNOB=VALUE,...")
-            yield Input("", id="series")
-            yield Label("", id="error", classes="error", markup=False)
-            for each in self._description.knobs:
-                legal = ", ".join(each.values) or f"{each.low}..{each.high}"
-                yield Label(f"{each.name}: {legal}", classes="hint", markup=False)
-            yield Label("enter starts it, escape leaves all as it is", classes="hint")
-
-    def on_input_submitted(self) -> None:
-        """Send; stay open with the reason when it is refused."""
-        error = self._send(
-            self.query_one("#values", Input).value.strip(), self.query_one("#series", Input).value.strip()
+        fields = (
+            Field("values", "KNOB=VALUE,VALUE,...", f"{knob.name}={values}"),
+            Field("series", "one curve for each value of another knob (may be empty): KNOB=VALUE,..."),
         )
-        if error:
-            self.query_one("#error", Label).update(error)
-        else:
-            self.dismiss()
+        super().__init__(
+            "Sweep a knob: every value in fresh workers, the live plan goes on afterwards", fields, description, send
+        )
