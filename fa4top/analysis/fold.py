@@ -314,6 +314,9 @@ class Fold:
         assert isinstance(record.body, Fault)
         fault = record.body
         self._faults.append(fault)
+        if self._bench_state is not None and fault.worker == self._bench_state.worker:
+            why = f"{fault.reason}: {fault.text}. Try: {fault.hint}"
+            self._bench_state = replace(self._bench_state, state="dead", text=why)
         self._line(record, "error", f"{fault.worker}: {fault.reason}: {fault.text}. Try: {fault.hint}")
         for line in fault.stderr_tail:
             self._line(record, "output", line)

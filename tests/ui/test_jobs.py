@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -155,6 +156,28 @@ async def test_an_a_b_from_the_live_screen_and_its_b_promoted(sim_order: Callabl
             assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
         await pilot.press("x")
         await until(pilot, lambda: app._snapshot.plan is not None and app._snapshot.plan.knobs["p_split"] == "1/2", 800)
+        await pilot.press("q")
+        await pilot.press("s")
+        await pilot.pause(0.5)
+
+
+async def test_a_bench_that_can_not_run_says_why_and_the_plan_goes_on(sim_order: Callable[..., Order]) -> None:
+    """The interpreter is there, CuPy is not."""
+    if importlib.util.find_spec("cupy") is not None:
+        pytest.skip("CuPy is here")
+    app = Fa4topApp(order=sim_order(stay=True, record=True), hz=10.0)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app._snapshot.roles))
+        await pilot.press("4")
+        await pilot.press("r")
+        await until(pilot, lambda: "missing package" in " ".join(text(app, "#verdict").split()), 800)
+        assert "cuda13" in " ".join(text(app, "#verdict").split())
+
+        def goes_on() -> bool:
+            plan = app._snapshot.plan
+            return plan is not None and plan.plan_id > 2 and bool(app._snapshot.roles)
+
+        await until(pilot, goes_on, 800)
         await pilot.press("q")
         await pilot.press("s")
         await pilot.pause(0.5)

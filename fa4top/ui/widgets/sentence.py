@@ -18,7 +18,9 @@ class BenchSentence(VerdictLine):
     def text(self, snapshot: Snapshot) -> str:
         """The sentence."""
         state = snapshot.bench_state
-        if state is not None and state.state not in ("stopped", "dead"):
+        if state is not None and state.state == "dead":
+            return f"no numbers: {state.text}"
+        if state is not None and state.state != "stopped":
             share = f" {state.progress:.0%}" if state.progress is not None else ""
             return f"measuring{share}: {state.text or state.state}"
         if not snapshot.bench:
