@@ -7,29 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from math import lgamma, log
 
 import numpy as np
 
-from fa4top.analysis.evidence import ALPHA, F64, mixture_scale
+from fa4top.analysis.evidence import ALPHA, F64, first_calls
 
 BLOCKS, PILOT = 200, 4
 LOOKS = (12, 20, 40, 100, 200)
-
-
-def log_e_of_all(blocks: F64, rho: F64) -> F64:
-    """Log E of "no difference" after every block, for all runs at once. blocks: (runs, n); rho: (runs, 1)."""
-    n = np.arange(1, blocks.shape[1] + 1)
-    total, square = np.cumsum(blocks, axis=1), np.cumsum(np.square(blocks), axis=1)
-    above = np.cumsum(blocks > 0, axis=1)
-    beta = np.zeros((len(n), len(n) + 1))
-    for row, count in enumerate(n):
-        for k in range(count + 1):
-            beta[row, k] = lgamma(k + 1) + lgamma(count - k + 1) - lgamma(count + 2)
-    symmetric = 0.5 * np.log(rho / (square + rho)) + np.square(total) / (2.0 * (square + rho))
-    signs = n * log(2.0) + beta[(n - 1)[None, :], above]
-    result: F64 = np.logaddexp(symmetric, signs) - log(2.0)
-    return result
 
 
 def drifting(random: np.random.Generator, shape: tuple[int, int], coin: bool) -> F64:
@@ -59,11 +43,9 @@ def main() -> int:
         f"{'called different by block':30}" + "".join(f"{look:>8}" for look in LOOKS) + f"   {runs} runs, alpha {ALPHA}"
     )
     for name, draw in cases:
-        blocks = draw()
-        rho = np.array([[mixture_scale(pilot)] for pilot in blocks[:, :PILOT]])
-        hits = log_e_of_all(blocks[:, PILOT:], rho) >= log(1.0 / ALPHA)
-        first = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, BLOCKS + 1)
-        print(f"{name:30}" + "".join(f"{np.mean(first <= look):8.1%}" for look in LOOKS))
+        first = first_calls(draw(), PILOT)
+        called = [(first > 0) & (first <= look) for look in LOOKS]
+        print(f"{name:30}" + "".join(f"{np.mean(hits):8.1%}" for hits in called))
     return 0
 
 

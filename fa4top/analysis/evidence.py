@@ -68,6 +68,42 @@ def _log_beta(above: F64, n: int) -> F64:
     return values
 
 
+def log_e_paths(blocks: F64, rho: F64) -> F64:
+    """Log E of "no difference" after every block, for many runs at once: (runs, n) from (runs, n) and (runs, 1)."""
+    count = blocks.shape[1]
+    n = np.arange(1, count + 1)
+    total, square = np.cumsum(blocks, axis=1), np.cumsum(np.square(blocks), axis=1)
+    above = np.cumsum(blocks > 0, axis=1)
+    beta = np.zeros((count, count + 1))
+    for row in range(count):
+        beta[row, : row + 2] = _log_beta(np.arange(row + 2, dtype=np.float64), row + 1)
+    symmetric = 0.5 * np.log(rho / (square + rho)) + np.square(total) / (2.0 * (square + rho))
+    signs = n * log(2.0) + beta[(n - 1)[None, :], above]
+    result: F64 = np.logaddexp(symmetric, signs) - log(2.0)
+    return result
+
+
+def first_calls(blocks: F64, pilots: int, alpha: float = ALPHA) -> npt.NDArray[np.int64]:
+    """After how many blocks each run calls a difference, with a look after every one; 0: never.
+
+    Args:
+        blocks: (runs, pilots + n) log ratios; the first ``pilots`` set the scale and are discarded.
+    """
+    rho = np.array([[mixture_scale(pilot, alpha)] for pilot in blocks[:, :pilots]])
+    hits = log_e_paths(blocks[:, pilots:], rho) >= log(1.0 / alpha)
+    return np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, 0)
+
+
+def redrawn_error_rate(blocks: F64, pilots: int, runs: int = 1000, seed: int = 0) -> float:
+    """Share of runs that would call a difference had the coins of these very blocks fallen otherwise.
+
+    A block's other order exchanges the labels, so its ratio changes sign. On blocks of A against A this is the rule's
+    realised error rate on this machine's own noise, drift and position effects.
+    """
+    signs = np.where(np.random.default_rng(seed).random((runs, len(blocks))) < 0.5, 1.0, -1.0)
+    return float(np.mean(first_calls(signs * blocks[None, :], pilots) > 0))
+
+
 def hodges_lehmann(blocks: F64) -> float:
     """Median of the pairwise means (D_i + D_j) / 2, i <= j; 0 without blocks."""
     if not len(blocks):

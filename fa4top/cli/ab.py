@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from math import log1p
+from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
+from fa4top.analysis.evidence import ALPHA, fewest_blocks, redrawn_error_rate
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.tables import ab_rows, milestones, percent_range
 from fa4top.cli import exits
@@ -16,9 +20,10 @@ from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
 from fa4top.cli.options import run_options
-from fa4top.engine.ab import arm_orders
+from fa4top.engine.ab import PILOTS, arm_orders
 from fa4top.engine.jobs import AbJob, job_to_data
-from fa4top.records import AbState, Envelope
+from fa4top.records import AbBlock, AbState, Envelope
+from fa4top.session.reading import LogError, read_log
 
 DEFAULT_BUDGET_S = {"1": 30.0, "2": 600.0}
 EXPECTATIONS = ("faster", "slower", "not-slower", "equivalent", "decided")
@@ -29,6 +34,7 @@ Examples:
   fa4top ab --b kv_stages=2 --target builtin --margin 0.5% --budget 60s
   fa4top ab --b p_split=3/4 --expect not-slower && git commit -a
   fa4top ab --self-test --target builtin       A against A: must come out equivalent
+  fa4top ab --redraw SESSION                   that session's error rate, had its coins fallen otherwise
 
 \b
 Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as expected or no valid verdict.
@@ -45,6 +51,12 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
 @click.option("--tier", default="1", type=click.Choice(["1", "2"]), help="2: replicate over fresh pairs of processes.")
 @click.option("--watch", is_flag=True, help="Use the whole budget, also after a verdict.")
 @click.option("--self-test", is_flag=True, help="A against A in processes of its own.")
+@click.option(
+    "--redraw",
+    type=click.Path(path_type=Path),
+    metavar="SESSION",
+    help="Draw the coins of a recorded A/B anew, 1000 times, and tell how often a difference would be called.",
+)
 @click.option("--expect", type=click.Choice(EXPECTATIONS), help="What must hold for exit code 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
 def command(
@@ -56,6 +68,7 @@ def command(
     tier: str,
     watch: bool,
     self_test: bool,
+    redraw: Path | None,
     expect: str | None,
     as_json: bool,
     **options: Any,
@@ -65,6 +78,9 @@ def command(
     The chance that the verdict is ever wrong is at most 5%, however often one looks. Tier 1 holds for this pair of
     processes; a claim needs tier 2, whose unit is a fresh pair (give it a budget of minutes). Bursts of at most 5 ms.
     """
+    if redraw is not None:
+        _redraw(redraw, as_json)
+        return
     if self_test and b_settings:
         fail("--self-test compares A with itself; leave --b out", exits.USAGE)
     if not self_test and not a_settings and not b_settings:
@@ -102,6 +118,25 @@ def command(
     leave_on_fault(code, fold)
     say_recorded(order)
     raise SystemExit(exits.OK if snapshot.ab is not None and as_expected(snapshot, expect) else exits.CHECK_FAILED)
+
+
+def _redraw(path: Path, as_json: bool) -> None:
+    try:
+        blocks = [r.body for r in read_log(path) if isinstance(r.body, AbBlock) and r.body.accepted]
+    except LogError as error:
+        fail(str(error), exits.USAGE)
+    ratios = np.array([block.log_ratio for block in blocks])
+    pilots = sum(block.pilot for block in blocks) or PILOTS
+    if len(ratios) < pilots + fewest_blocks():
+        fail(f"{path}: {len(ratios)} blocks; at least {pilots + fewest_blocks()} are needed", exits.USAGE)
+    share = redrawn_error_rate(ratios, pilots)
+    if as_json:
+        click.echo(json.dumps({"blocks": len(ratios), "runs": 1000, "called_different": share, "alpha": ALPHA}))
+        return
+    click.echo(
+        f"{len(ratios)} blocks, coins drawn anew 1000 times: a difference called in {share:.1%} of them "
+        f"(at most {ALPHA:.0%} by the rule; meaningful for A against A)"
+    )
 
 
 def parse_margin(text: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,6 +175,18 @@ def test_exit_codes_for_scripts(arguments: tuple[str, ...], code: int, says: str
         assert done.stderr.startswith("fa4top: ") and not done.stdout
     else:
         assert "SIMULATED" in done.stdout and "tier 1" in done.stdout
+
+
+def test_coins_of_a_recording_are_drawn_anew(sim_order: Make, tmp_path: Path) -> None:
+    order = sim_order(job=job_to_data(AbJob(until_decided=False, budget_s=2.5)))
+    run(order)
+    done = run_cli("ab", "--redraw", order.folder, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["called_different"] <= 0.05 and found["blocks"] >= 13
+    assert "coins drawn anew" in run_cli("ab", "--redraw", order.folder).stdout
+    nothing = run_cli("ab", "--redraw", str(tmp_path / "none"))
+    assert nothing.returncode == exits.USAGE and nothing.stderr.startswith("fa4top: ")
 
 
 def test_what_is_typed_becomes_a_job() -> None:

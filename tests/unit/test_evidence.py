@@ -19,9 +19,12 @@ from fa4top.analysis.evidence import (
     Interval,
     confidence_interval,
     fewest_blocks,
+    first_calls,
     hodges_lehmann,
     log_e,
+    log_e_paths,
     mixture_scale,
+    redrawn_error_rate,
 )
 
 Draw = Callable[[np.random.Generator, int], F64]
@@ -130,6 +133,22 @@ def test_without_the_coin_the_rate_would_break() -> None:
 def test_a_difference_of_a_standard_deviation_is_found() -> None:
     share, when = watch(normal, 1.09)
     assert share > 0.97 and 12 <= float(np.median(when)) <= 20
+
+
+def test_paths_of_many_runs_are_those_of_one() -> None:
+    blocks = np.random.default_rng(2).normal(size=(3, 12))
+    paths = log_e_paths(blocks, np.full((3, 1), 0.7))
+    for run, n in ((0, 1), (1, 7), (2, 12)):
+        assert paths[run, n - 1] == pytest.approx(at_zero(blocks[run, :n], 0.7))
+
+
+def test_redrawn_coins_give_the_rule_s_own_error_rate() -> None:
+    random = np.random.default_rng(8)
+    # a position effect and heavy tails: whatever the noise, its signs are the coin's
+    noise = 3e-4 + 2e-4 * random.standard_t(3, size=104)
+    assert redrawn_error_rate(noise, 4) <= 0.05
+    assert redrawn_error_rate(noise, 4) > 0.0, "the rule is not idle"
+    assert (first_calls(np.full((1, 20), 0.01), 4) == 9).all(), "without the coin, nine blocks of one sign decide"
 
 
 def test_the_running_interval_covers_the_truth_at_all_times() -> None:

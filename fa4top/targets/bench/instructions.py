@@ -18,7 +18,9 @@ ISSUE_LIMIT = 128.0
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction. ``sass`` is a pattern of its opcode; ``per_ptx`` how many of them one step of a chain has.
+    """One instruction. ``unit`` is the pipe that executes it, by Nsight Compute's counters on an H200
+    (docs/measurements.md): conversions to narrow types share the ALU with max and the integers. ``sass`` is a pattern of
+    its opcode; ``per_ptx`` how many of them one step of a chain has.
 
     ``helpers`` are patterns of instructions that the feedback needs, with their count a step. ``results`` counts values
     per instruction. ``limit`` is per clock and SM, in instructions; ``limits`` overrides it by architecture.
@@ -58,13 +60,13 @@ def _narrow(name: str, kind: str, sass: str, limit: float, first: str = HOPPER, 
     """Conversions of two floats to 16 bits in all, two of them into one register."""
     one = f"cvt.{rounding}.satfinite.{kind}.f32"
     ptx = f"{{{{ .reg .b16 g, h; {one} g, {{x}}, {{a}}; {one} h, {{b}}, {{x}}; mov.b32 {{x}}, {{{{g, h}}}}; }}}}"
-    return Instruction(name, "CVT", ptx, sass, limit, results=2, first=first, per_ptx=2)
+    return Instruction(name, "ALU", ptx, sass, limit, results=2, first=first, per_ptx=2)
 
 
 def _widen(name: str, source: str, target: str, sass: str, first: str = HOPPER) -> Instruction:
     """A conversion of two values in 16 bits to a pair in 32."""
     ptx = f"{{{{ .reg .b16 h, g; mov.b32 {{{{h, g}}}}, {{x}}; cvt.rn.{target}.{source} {{x}}, h; }}}}"
-    return Instruction(name, "CVT", ptx, sass, 64.0, results=2, first=first)
+    return Instruction(name, "ALU", ptx, sass, 64.0, results=2, first=first)
 
 
 INSTRUCTIONS: tuple[Instruction, ...] = (
@@ -91,14 +93,14 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
     ),
     Instruction("max.f32, three inputs", "ALU", "max.ftz.f32 {x}, {x}, {a}, {b};", r"FMNMX3", 64.0, first=BLACKWELL),
     Instruction(
-        "cvt.rn.bf16x2.f32", "CVT", "cvt.rn.bf16x2.f32 {x}, {x}, {a};", r"F2FP\.BF16\.F32\.PACK_AB", 64.0, results=2
+        "cvt.rn.bf16x2.f32", "ALU", "cvt.rn.bf16x2.f32 {x}, {x}, {a};", r"F2FP\.BF16\.F32\.PACK_AB", 64.0, results=2
     ),
-    Instruction("cvt.rn.f16x2.f32", "CVT", "cvt.rn.f16x2.f32 {x}, {x}, {a};", r"F2FP\.F16\.F32\.PACK_AB", 64.0, 2),
+    Instruction("cvt.rn.f16x2.f32", "ALU", "cvt.rn.f16x2.f32 {x}, {x}, {a};", r"F2FP\.F16\.F32\.PACK_AB", 64.0, 2),
     _narrow("cvt.rn.satfinite.e4m3x2.f32", "e4m3x2", r"F2FP\.SATFINITE\.E4M3\.F32\.PACK_AB_MERGE_C", 64.0),
     _narrow("cvt.rn.satfinite.e5m2x2.f32", "e5m2x2", r"F2FP\.SATFINITE\.E5M2\.F32\.PACK_AB_MERGE_C", 64.0),
     Instruction(
         "cvt.rn.satfinite.e2m1x2.f32",
-        "CVT",
+        "ALU",
         "{{ .reg .b8 h, z; cvt.u8.u32 z, 0; cvt.rn.satfinite.e2m1x2.f32 h, {x}, {a}; mov.b32 {x}, {{h, z, z, z}}; }}",
         r"F2FP\.SATFINITE\.E2M1\.F32\.PACK_AB_MERGE_C",
         64.0,
@@ -112,7 +114,7 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
     _widen("cvt.rn.f16x2.e5m2x2", "e5m2x2", "f16x2", r"F2FP\.F16\.E5M2\.UNPACK_B"),
     Instruction(
         "cvt.rn.f16x2.e2m1x2",
-        "CVT",
+        "ALU",
         "{{ .reg .b8 h, i, j, k; mov.b32 {{h, i, j, k}}, {x}; cvt.rn.f16x2.e2m1x2 {x}, h; }}",
         r"F2FP\.F16\.E2M1\.UNPACK_B",
         64.0,
@@ -121,11 +123,11 @@ INSTRUCTIONS: tuple[Instruction, ...] = (
     ),
     _widen("cvt.rn.bf16x2.ue8m0x2", "ue8m0x2", "bf16x2", r"F2FP\.BF16\.E8\.UNPACK_B", BLACKWELL),
     Instruction(
-        "cvt.f32.f16", "CVT", "{{ .reg .b16 h, g; mov.b32 {{h, g}}, {x}; cvt.f32.f16 {x}, h; }}", r"HADD2\.F32", 64.0
+        "cvt.f32.f16", "FMA", "{{ .reg .b16 h, g; mov.b32 {{h, g}}, {x}; cvt.f32.f16 {x}, h; }}", r"HADD2\.F32", 64.0
     ),
     Instruction(
         "cvt.f32.bf16",
-        "CVT",
+        "ALU",
         "{{ .reg .b16 h, g; mov.b32 {{h, g}}, {x}; cvt.f32.bf16 {x}, h; }}",
         r"IMAD\.U32|SHF\.L",  # a shift by 16, on either of two units
         128.0,
