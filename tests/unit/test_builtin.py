@@ -49,6 +49,8 @@ def test_a_consumer_ahead_of_the_producer_is_refused_with_the_arithmetic() -> No
     text = setting_hazard(knobs(p_split="1/4", consumer_split="3/4"))
     assert text is not None and "2 of 8 chunks" in text and "6 of 8 K-tiles" in text
     assert setting_hazard(knobs(p_split="3/4", consumer_split="1/4")) is None
+    assert "after 5 of 8 chunks of P; 5 of 8 K-tiles" in handoff(knobs()).text()
+    assert "after 3 of 4 chunks of P; 3 of 4 K-tiles" in handoff(knobs(pv_mode="fp8")).text()
     assert not Handoff(2, 1, 4, 3).safe and Handoff(2, 1, 4, 2).safe
 
 

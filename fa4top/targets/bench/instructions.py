@@ -19,8 +19,8 @@ ISSUE_LIMIT = 128.0
 @dataclass(frozen=True)
 class Instruction:
     """One instruction. ``unit`` is the pipe that executes it, by Nsight Compute's counters on an H200
-    (docs/measurements.md): conversions to narrow types share the ALU with max and the integers. ``sass`` is a pattern of
-    its opcode; ``per_ptx`` how many of them one step of a chain has.
+    (docs/measurements.md): conversions to narrow types share the ALU with max and the integers. ``sass`` is a pattern
+    of its opcode; ``per_ptx`` how many of them one step of a chain has.
 
     ``helpers`` are patterns of instructions that the feedback needs, with their count a step. ``results`` counts values
     per instruction. ``limit`` is per clock and SM, in instructions; ``limits`` overrides it by architecture.

@@ -14,6 +14,7 @@ from fa4top.targets import reference
 from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, BLOCK, HEAD_DIM
 from fa4top.targets.builtin.geometry import kernel_geometry
+from fa4top.targets.builtin.split import handoff
 from fa4top.targets.cuda import tensor_map
 from fa4top.targets.cuda.bursts import timed_burst, traced_launch
 from fa4top.targets.cuda.by_value import by_value
@@ -78,6 +79,7 @@ class BuiltinLauncher:
         self._shared = build.shared_bytes(request.knobs)
         # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._cupy.cuda.driver.funcSetAttribute(self._function.ptr, 8, self._shared)
+        self.versions["handoff"] = handoff(request.knobs).text()  # what "auto" meant then, in recordings too
         self._traced = bool(trace)
         self._geometry = kernel_geometry(request.shape, request.knobs, self._sm_count)
         progress("compiled", 1.0)

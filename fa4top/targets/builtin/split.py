@@ -28,6 +28,13 @@ class Handoff:
         """Is everything that is read before the second signal written before the first?"""
         return self.producer * self.tiles >= self.consumer * self.chunks
 
+    def text(self) -> str:
+        """What it is, for the log."""
+        return (
+            f"first signal after {self.producer} of {self.chunks} chunks of P; {self.consumer} of {self.tiles} K-tiles "
+            "before the second"
+        )
+
     def sentence(self) -> str:
         """Why it is not safe."""
         return (
