@@ -77,6 +77,9 @@ async def run_ab(host: JobHost, job: AbJob) -> None:
     run = _Run(host, job, orders)
     try:
         await (run.replicate() if job.tier == 2 else run.run())
+    except asyncio.CancelledError:
+        run.state("stopped", "cut short")
+        raise
     except WorkerGone as gone:
         host.append(gone.fault)
         run.state("failed", f"{gone.fault.worker}: {gone.fault.reason}: {gone.fault.text}")

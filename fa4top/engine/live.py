@@ -185,8 +185,8 @@ class LiveProgram:
             raise failure
         self._changed.clear()
         self.order, self._replan = self._replan or self.order, None
-        if self._next_job is not None:
-            self._job, self._next_job = self._next_job, None
+        # a job that was cut short is over
+        self._job, self._next_job = self._next_job, None
 
     async def close(self) -> None:
         """Stop the workers and let go of the GPU."""

@@ -114,6 +114,9 @@ async def run_sweep(host: JobHost, job: SweepJob) -> None:
                 point = SweepPoint(sweep_id, gone.fault.plan_id, setting.series, setting.value, "failed", text)
             host.append(point)
             points.append(point)
+    except asyncio.CancelledError:
+        host.append(state("stopped", "cut short. So far: " + (sweep_verdict(job.knob, points) or "nothing")))
+        raise
     finally:
         if following is not None:
             await end_task(following)

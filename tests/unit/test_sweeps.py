@@ -175,6 +175,32 @@ def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
     assert plans[-1].knobs["p_split"] == plans[0].knobs["p_split"], "the plan of before"
 
 
+def test_a_sweep_that_is_cut_short_by_another_plan_does_not_begin_again(sim_order: Make) -> None:
+    order = sim_order(stay=True)
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    log = Path(order.folder)
+
+    def bodies() -> list[object]:
+        return [record.body for record in read_log(log)]
+
+    wait_until(lambda: any(isinstance(body, TraceSample) for body in bodies()))
+    job = {"kind": "sweep", "knob": "p_split", "values": ["1/2", "5/8", "3/4"], "rounds": 400}
+    assert control.ask({"do": "job", "job": job})["ok"]
+    wait_until(lambda: any(isinstance(body, SweepState) for body in bodies()))
+    assert control.ask({"do": "plan", "knobs": {"p_split": "7/8"}})["ok"]
+
+    def new_plan_runs() -> bool:
+        found = bodies()
+        at = [i for i, body in enumerate(found) if isinstance(body, Plan) and body.knobs["p_split"] == "7/8"]
+        return bool(at) and any(isinstance(body, TraceSample) for body in found[at[0] :])
+
+    wait_until(new_plan_runs)
+    control.ask({"do": "stop"})
+    assert process.wait(20) == 0
+    assert [body.state for body in bodies() if isinstance(body, SweepState)] == ["running", "stopped"]
+
+
 def test_a_bench_without_cupy_says_what_to_install(sim_order: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     import os
     import sys

@@ -56,7 +56,7 @@ class AbSentence(VerdictLine):
         state = snapshot.ab
         if state is None:
             return "b compares: A is the present setting"
-        if state.state in ("starting", "failed"):
+        if state.state in ("starting", "failed", "stopped"):
             doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
             return f"{state.state}: {state.text}" + (f" ({doing})" if doing and state.state == "starting" else "")
         if state.state == "done":
