@@ -275,8 +275,11 @@ class BenchResult(Body, kind="bench"):
 
 @dataclass(frozen=True)
 class SweepState(Body, kind="sweep"):
-    """A sweep's plan and course: running, done, stopped (cut short). ``knob`` takes ``values``; ``series_knob`` (may be '') takes
-    ``series`` around it. ``refused`` maps ``series/value`` to the sentence that says why it is not launched."""
+    """A sweep's plan and course: running, done, or stopped (cut short).
+
+    ``knob`` takes ``values``; ``series_knob`` (may be '') takes ``series`` around it. ``refused`` maps ``series/value`` to
+    the sentence that says why it is not launched.
+    """
 
     sweep_id: int
     target: str
@@ -329,9 +332,10 @@ class SweepPoint(Body, kind="sweep_point"):
 
 @dataclass(frozen=True)
 class AbState(Body, kind="ab"):
-    """An A/B's plan and course: starting, running, done, stopped (cut short) or failed. ``margin`` is relative; it is set before the run.
+    """An A/B's plan and course: starting, running, done, stopped (cut short) or failed.
 
-    ``rho`` is the scale of the evidence, from the pilot blocks; ``mode`` burst; ``tier`` 1: this pair of processes.
+    ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is burst;
+    ``tier`` 1: this pair of processes, 2: replicated over fresh pairs.
     """
 
     ab_id: int
