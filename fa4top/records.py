@@ -277,8 +277,8 @@ class BenchResult(Body, kind="bench"):
 class SweepState(Body, kind="sweep"):
     """A sweep's plan and course: running, done, or stopped (cut short).
 
-    ``knob`` takes ``values``; ``series_knob`` (may be '') takes ``series`` around it. ``refused`` maps ``series/value`` to
-    the sentence that says why it is not launched.
+    ``knob`` takes ``values``; ``series_knob`` (may be '') takes ``series`` around it. ``refused`` maps ``series/value``
+    to the sentence that says why it is not launched.
     """
 
     sweep_id: int
@@ -334,8 +334,8 @@ class SweepPoint(Body, kind="sweep_point"):
 class AbState(Body, kind="ab"):
     """An A/B's plan and course: starting, running, done, stopped (cut short) or failed.
 
-    ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is burst;
-    ``tier`` 1: this pair of processes, 2: replicated over fresh pairs.
+    ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is
+    burst; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs.
     """
 
     ab_id: int
