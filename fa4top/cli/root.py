@@ -35,7 +35,7 @@ Examples:
   fa4top replay run.jsonl
 
 \b
-Exit codes: 0 ok, 1 output check failed, 2 usage, 3 nothing to run on, 4 fault.
+Exit codes: 0 ok, 1 output check failed or not as expected, 2 usage, 3 nothing to run on, 4 fault.
 """
 
 
