@@ -21,7 +21,7 @@ from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
 from fa4top.cli.options import run_options
 from fa4top.engine.ab import PILOTS, arm_orders
-from fa4top.engine.jobs import AbJob, job_to_data
+from fa4top.engine.jobs import AbJob, job_to_data, margin_share
 from fa4top.records import AbBlock, AbState, Envelope
 from fa4top.session.reading import LogError, read_log
 
@@ -88,10 +88,14 @@ def command(
     config = config_or_fail()
     order = make_order(config, options, wait_gpu_s=0.0, idle_limit_s=5.0)
     a = parse_settings(a_settings)
+    try:
+        share = margin_share(margin)
+    except ValueError as error:
+        fail(f"--{error}", exits.USAGE)
     job = AbJob(
         a,
         a if self_test else parse_settings(b_settings),
-        parse_margin(margin),
+        share,
         parse_budget(budget) if budget else DEFAULT_BUDGET_S[tier],
         not watch,
         coins,
@@ -137,18 +141,6 @@ def _redraw(path: Path, as_json: bool) -> None:
         f"{len(ratios)} blocks, coins drawn anew 1000 times: a difference called in {share:.1%} of them "
         f"(at most {ALPHA:.0%} by the rule; meaningful for A against A)"
     )
-
-
-def parse_margin(text: str) -> float:
-    """``1%`` or ``0.01`` as a relative number."""
-    match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", text)
-    try:
-        number = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < 0.5:
-        fail(f"--margin {text}: write a share between 0 and 50%, for example 1%", exits.USAGE)
-    return number
 
 
 def parse_budget(text: str) -> float:

@@ -14,6 +14,7 @@ from fa4top.cli.choose import config_or_fail, fail, make_order
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
 from fa4top.cli.options import run_options
+from fa4top.engine import jobs
 from fa4top.engine.jobs import SweepJob, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.sweep import settings_of
@@ -44,22 +45,17 @@ def command(knob_values: str, series_values: str, rounds: int, as_json: bool, **
     """
     config = config_or_fail()
     order = make_order(config, options, wait_gpu_s=0.0, idle_limit_s=5.0)
-    knob, values = _list_of(knob_values)
-    series_knob, series = _list_of(series_values) if series_values else ("", [])
+    try:
+        knob, values = jobs.knob_values(knob_values)
+        series_knob, series = jobs.knob_values(series_values) if series_values else ("", [])
+    except ValueError as error:
+        fail(str(error), exits.USAGE)
     job = SweepJob(knob, values, series_knob, series, rounds)
     problems = [setting.problem for setting in settings_of(order, job)]
     if all(problems):
         fail("; ".join(dict.fromkeys(str(problem) for problem in problems)), exits.USAGE)
     order = replace(order, job=job_to_data(job))
     raise SystemExit(run_sweep(order, as_json))
-
-
-def _list_of(text: str) -> tuple[str, list[str]]:
-    name, equals, values = text.partition("=")
-    chosen = [value for value in values.split(",") if value]
-    if not equals or not name or not chosen:
-        fail(f"'{text}': write KNOB=VALUE,VALUE, for example p_split=1/4,1/2,3/4", exits.USAGE)
-    return name, list(dict.fromkeys(chosen))
 
 
 def run_sweep(order: Order, as_json: bool) -> int:

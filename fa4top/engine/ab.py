@@ -5,24 +5,20 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fa4top.analysis.ab_blocks import MOST_REJECTED, Coin, block_ratio, gate, unfair_gate
 from fa4top.analysis.ab_verdict import INVALID, Verdict, verdict
 from fa4top.analysis.evidence import ALPHA, Evidence, mixture_scale
 from fa4top.analysis.sweeps import measured_point
 from fa4top.engine.bench import JobFailed
-from fa4top.engine.jobs import AbJob, JobHost
+from fa4top.engine.jobs import AbJob, JobHost, changed_order
 from fa4top.engine.order import Order
+from fa4top.engine.pace import BURST_DEADLINE_S, CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, recording_cta
 from fa4top.engine.workers import WorkerGone, WorkerProcess
 from fa4top.records import AbArm, AbBlock, AbPair, AbState, Check, CleanBurst, SweepPoint, TraceSample
 from fa4top.targets.catalog import describe
 
-COMPILE_DEADLINE_S = 600.0
-CHECK_DEADLINE_S = 300.0
-BURST_DEADLINE_S = 30.0
-SLICE_US = 5000.0  # GPU time of a slice: longer bursts meet the power limit (after 4 to 5 ms on a B200)
-MAX_LAUNCHES = 20
 PILOTS = 4
 WARM_UP_S, WARM_SLICES, WARM_SPREAD = 5.0, 3, 0.01
 LEAST_GAP_S = 0.004
@@ -52,16 +48,10 @@ class _Arm:
 
 def arm_orders(order: Order, job: AbJob) -> tuple[dict[str, Order], list[str]]:
     """The orders of both arms, and what is wrong with them."""
-    description = describe(order.target)
     orders, problems = {}, []
     for name, changes in (("A", job.a), ("B", job.b)):
-        knobs, wrong = description.setting({**order.knobs, **changes})
-        if not wrong and (message := description.shape_problem(order.shape, order.arch, knobs)):
-            wrong = [message]
-        if not wrong and description.hazard and not order.unsafe and (message := description.hazard(knobs)):
-            wrong = [message]
+        orders[name], wrong = changed_order(order, changes)
         problems += [f"arm {name}: {text}" for text in wrong]
-        orders[name] = replace(order, knobs=knobs)
     return orders, problems
 
 
@@ -163,27 +153,27 @@ class _Run:
             for arm in self._arms.values():
                 await self._host.end_worker(arm.clean)
                 await self._host.end_worker(arm.traced)
+            mean = statistics.fmean(ratios)
+            known = pairs
             if pairs is None:
                 self._pilots = ratios[:PILOTS]
                 pairs = Evidence(mixture_scale(self._pilots), ALPHA, self._job.seed)
             else:
-                pairs.add(statistics.fmean(ratios))
-            mean = statistics.fmean(ratios)
+                pairs.add(mean)
             seconds = (time.monotonic() - began) / number
             found = verdict(pairs, self._job.margin, seconds, self._invalid or unfair_gate(self._tripped), "pairs")
-            interval = pairs.interval
             self._host.append(
                 AbPair(
                     self._id,
                     number,
                     mean,
                     len(ratios),
-                    pairs.estimate if number > 1 else None,
-                    interval.low if number > 1 else None,
-                    interval.high if number > 1 else None,
-                    pairs.log_e if number > 1 else None,
-                    found.word if number > 1 else "",
-                    found.text if number > 1 else "pilot pair: sets the scale",
+                    known.estimate if known else None,
+                    known.interval.low if known else None,
+                    known.interval.high if known else None,
+                    known.log_e if known else None,
+                    found.word if known else "",
+                    found.text if known else "pilot pair: sets the scale",
                 )
             )
             spent = time.monotonic() - began > self._job.budget_s
@@ -270,7 +260,7 @@ class _Run:
             for arm in self._arms.values():
                 burst = await self._slice(arm)
                 median_us = statistics.median(burst.times_us)
-                arm.launches = max(1, min(MAX_LAUNCHES, int(SLICE_US / median_us)))
+                arm.launches = burst_launches(median_us)
                 self._gap_s = max(self._gap_s, median_us * 1e-6)
                 if burst.sm_clock_mhz:
                     clocks.append(burst.sm_clock_mhz)
@@ -310,7 +300,8 @@ class _Run:
             for arm in self._arms.values():
                 arm.rejected += arm.name == passed.tripped
         self._seconds_per_block = (time.monotonic() - began) / self._number
-        found = None if self._evidence is None or pilot else self._verdict()
+        known = None if pilot else self._evidence
+        found = self._verdict() if known else None
         self._host.append(
             AbBlock(
                 self._id,
@@ -324,10 +315,10 @@ class _Run:
                 passed.accepted,
                 passed.reason,
                 passed.tripped,
-                self._evidence.estimate if self._evidence and not pilot else None,
-                self._evidence.interval.low if self._evidence and not pilot else None,
-                self._evidence.interval.high if self._evidence and not pilot else None,
-                self._evidence.log_e if self._evidence and not pilot else None,
+                known.estimate if known else None,
+                known.interval.low if known else None,
+                known.interval.high if known else None,
+                known.log_e if known else None,
                 found.word if found else "",
                 found.text if found else "",
             )
@@ -361,9 +352,7 @@ class _Run:
         for name in sorted(self._arms, reverse=self._coin.heads()):
             arm = self._arms[name]
             state = arm.traced.state
-            geometry = state.geometry if state else None
-            grid, stride = (geometry.grid_ctas, geometry.cta_stride) if geometry else (1, 1)
-            cta = int(len(arm.samples) * 0.6180339887498949 * grid) % grid // stride * stride
+            cta = recording_cta(state.geometry if state else None, len(arm.samples))
             command: dict[str, object] = {"do": "trace", "cta": cta, "timeline": name == "A"}
             sample = await arm.traced.ask(command, "trace", BURST_DEADLINE_S)
             assert isinstance(sample, TraceSample)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import re
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerProcess
 from fa4top.records import Body, GpuSample
+from fa4top.targets.catalog import describe
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,46 @@ def job_from_data(data: dict[str, Any]) -> Job:
         return known[kind](**data)
     except TypeError as error:
         raise ValueError(f"{kind}: {error}") from error
+
+
+def changed_order(order: Order, changes: dict[str, str]) -> tuple[Order, list[str]]:
+    """The order with some knobs changed, and why it can not be launched, if so: the first kind of reason only."""
+    description = describe(order.target)
+    knobs, problems = description.setting({**order.knobs, **changes})
+    if not problems and (message := description.shape_problem(order.shape, order.arch, knobs)):
+        problems = [message]
+    if not problems and description.hazard and not order.unsafe and (message := description.hazard(knobs)):
+        problems = [message]
+    return replace(order, knobs=knobs), problems
+
+
+def knob_values(text: str) -> tuple[str, list[str]]:
+    """``KNOB=VALUE,VALUE`` as a person types it; a value that comes twice counts once.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    name, equals, rest = text.partition("=")
+    values = [value.strip() for value in rest.split(",") if value.strip()]
+    if not equals or not name.strip() or not values:
+        raise ValueError(f"'{text}': write KNOB=VALUE,VALUE, for example p_split=1/4,1/2,3/4")
+    return name.strip(), list(dict.fromkeys(values))
+
+
+def margin_share(text: str) -> float:
+    """``1%`` or ``0.01`` as a relative number.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", text)
+    try:
+        share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share < 0.5:
+        raise ValueError(f"margin {text}: write a share between 0 and 50%, for example 1%")
+    return share
 
 
 class JobHost(Protocol):

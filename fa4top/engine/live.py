@@ -15,18 +15,15 @@ from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
 from fa4top.engine.jobs import AbJob, BenchJob, Job, job_from_data
 from fa4top.engine.order import Order
+from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S, MAX_BURST, burst_launches, recording_cta
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
 from fa4top.records import Body, Check, CleanBurst, Envelope, GpuSample, Notice, Output, TraceSample, WorkerState
 
-COMPILE_DEADLINE_S = 600.0
-CHECK_DEADLINE_S = 300.0
 FIRST_BURST_DEADLINE_S = 60.0
 MIN_DEADLINE_S = 2.0
-BURST_US = 5000.0
-MAX_BURST = 20
 NVML_PERIOD_S = 0.5
 TIMELINE_PERIOD_S = 1.0
 RESTARTS, RESTART_WINDOW_S = 3, 60.0
@@ -43,7 +40,6 @@ PERMANENT = frozenset(
         "out of memory",
     }
 )
-GOLDEN = 0.6180339887498949  # steps by it visit all CTAs evenly, in any number of launches
 
 
 class Stopped(Exception):
@@ -280,16 +276,15 @@ class LiveProgram:
             if not self.paused and self._log.flush():
                 self._on_state("running", "")
             return
-        launches = 3 if self._launch_us is None else max(1, min(MAX_BURST, int(BURST_US / self._launch_us)))
+        launches = 3 if self._launch_us is None else burst_launches(self._launch_us)
         burst = await self._workers["clean"].ask({"do": "clean", "launches": launches}, "clean", self._deadline())
         assert isinstance(burst, CleanBurst)
         self._launch_us = sorted(burst.times_us)[len(burst.times_us) // 2]
         state = self._workers["traced"].state
-        grid, stride = (state.geometry.grid_ctas, state.geometry.cta_stride) if state and state.geometry else (1, 1)
         timeline = began >= self._timeline_due
         if timeline:
             self._timeline_due = began + TIMELINE_PERIOD_S
-        cta = int(self._rounds * GOLDEN * grid) % grid // stride * stride
+        cta = recording_cta(state.geometry if state else None, self._rounds)
         sample = await self._workers["traced"].ask(
             {"do": "trace", "cta": cta, "timeline": timeline}, "trace", self._deadline()
         )

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fa4top.analysis.sweeps import measured_point, sweep_verdict
-from fa4top.engine.jobs import JobHost, SweepJob
+from fa4top.engine.jobs import JobHost, SweepJob, changed_order
 from fa4top.engine.order import Order
+from fa4top.engine.pace import BURST_DEADLINE_S, CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, recording_cta
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
 from fa4top.records import Check, CleanBurst, SweepPoint, SweepState, TraceSample, WorkerState
-from fa4top.targets.base import Description
-from fa4top.targets.catalog import describe
 
-COMPILE_DEADLINE_S = 600.0
-CHECK_DEADLINE_S = 300.0
-BURST_DEADLINE_S = 30.0
-BURST_US = 5000.0
-MAX_BURST = 20
 REST_S = 0.03  # between bursts: the chip cools, the clock stays
 
 
@@ -35,27 +29,13 @@ class Setting:
 
 def settings_of(order: Order, job: SweepJob) -> list[Setting]:
     """All settings in the order of running, each with why it can not be launched, if so."""
-    description = describe(order.target)
     result = []
     for series in job.series or [""]:
         for value in job.values:
-            chosen = {**order.knobs, job.knob: value}
-            if job.series_knob:
-                chosen[job.series_knob] = series
-            knobs, problem = _check(description, order, chosen)
-            result.append(Setting(series, value, replace(order, knobs=knobs), problem))
+            changes = {job.knob: value, **({job.series_knob: series} if job.series_knob else {})}
+            changed, problems = changed_order(order, changes)
+            result.append(Setting(series, value, changed, "; ".join(problems) or None))
     return result
-
-
-def _check(description: Description, order: Order, chosen: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    knobs, problems = description.setting(chosen)
-    if problems:
-        return knobs, "; ".join(problems)
-    if message := description.shape_problem(order.shape, order.arch, knobs):
-        return knobs, message
-    if description.hazard and not order.unsafe and (message := description.hazard(knobs)):
-        return knobs, message
-    return knobs, None
 
 
 @dataclass
@@ -163,17 +143,16 @@ async def _rounds(host: JobHost, job: SweepJob, pair: _Pair) -> tuple[list[Clean
     samples: list[TraceSample] = []
     launches = 3
     state = pair.traced.state
-    grid = state.geometry.grid_ctas if state and state.geometry else 1
     for number in range(job.rounds + 1):
         await host.unpaused()
         burst = await pair.clean.ask({"do": "clean", "launches": launches}, "clean", BURST_DEADLINE_S)
-        cta = int(number * 0.6180339887498949 * grid) % grid
+        cta = recording_cta(state.geometry if state else None, number)
         sample = await pair.traced.ask({"do": "trace", "cta": cta, "timeline": number == 1}, "trace", BURST_DEADLINE_S)
         assert isinstance(burst, CleanBurst) and isinstance(sample, TraceSample)
         if number:  # the first round warms up
             bursts.append(burst)
             samples.append(sample)
-        launches = max(1, min(MAX_BURST, int(BURST_US / statistics.median(burst.times_us))))
+        launches = burst_launches(statistics.median(burst.times_us))
         host.read_gpu()
         await asyncio.sleep(REST_S)
     return bursts, samples

@@ -18,6 +18,7 @@ from textual.screen import Screen
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
+from fa4top.engine.jobs import knob_values, margin_share
 from fa4top.engine.order import Order
 from fa4top.engine.start import EngineError, start_engine
 from fa4top.records import Plan
@@ -426,13 +427,7 @@ def ab_fields(b: str, margin: str) -> dict[str, Any]:
         if not equals or not name or not value:
             raise ValueError(f"'{word}': write KNOB=VALUE, for example p_split=1/2")
         knobs[name] = value
-    try:
-        share = float(margin.strip().removesuffix("%")) / (100.0 if margin.strip().endswith("%") else 1.0)
-    except ValueError:
-        share = 0.0
-    if not 0.0 < share < 0.5:
-        raise ValueError(f"margin '{margin}': write a share between 0 and 50%, for example 1%")
-    return {"b": knobs, "margin": share, "until_decided": False, "budget_s": AB_WATCH_S}
+    return {"b": knobs, "margin": margin_share(margin), "until_decided": False, "budget_s": AB_WATCH_S}
 
 
 def sweep_fields(values: str, series: str) -> dict[str, Any]:
@@ -441,15 +436,10 @@ def sweep_fields(values: str, series: str) -> dict[str, Any]:
     Raises:
         ValueError: with the sentence for the person.
     """
-    fields: dict[str, Any] = {}
-    for text, knob_field, list_field in ((values, "knob", "values"), (series, "series_knob", "series")):
-        if not text and list_field == "series":
-            continue
-        name, equals, rest = text.partition("=")
-        chosen = [value.strip() for value in rest.split(",") if value.strip()]
-        if not equals or not name.strip() or not chosen:
-            raise ValueError(f"'{text}': write KNOB=VALUE,VALUE, for example p_split=1/4,1/2,3/4")
-        fields |= {knob_field: name.strip(), list_field: list(dict.fromkeys(chosen))}
+    knob, chosen = knob_values(values)
+    fields: dict[str, Any] = {"knob": knob, "values": chosen}
+    if series:
+        fields["series_knob"], fields["series"] = knob_values(series)
     return fields
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fa4top.analysis.sweeps import measured_point, plateau, same_output, sweep_v
 from fa4top.analysis.tables import sweep_rows
 from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data, job_to_data
 from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
+from fa4top.engine.start import Control, connect, start_engine
 from fa4top.engine.sweep import settings_of
 from fa4top.records import CleanBurst, Geometry, Losses, Plan, RoleSample, SweepPoint, SweepState, TraceSample
 from fa4top.session.reading import read_log
@@ -148,16 +149,20 @@ def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
     assert [p.value for p in snapshot.sweep_points] == ["1/2", "3/4"] and snapshot.simulated
 
 
-def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
-    order = sim_order(stay=True)
+def live(order: Order) -> tuple[subprocess.Popen[bytes], Control, Callable[[], list[object]]]:
+    """A live engine that shows numbers: its process, a viewer, and what reads the bodies of its log."""
     process = start_engine(order)
     control = connect(order.session_id, process)
-    log = Path(order.folder)
 
     def bodies() -> list[object]:
-        return [record.body for record in read_log(log)]
+        return [record.body for record in read_log(Path(order.folder))]
 
     wait_until(lambda: any(isinstance(body, TraceSample) for body in bodies()))
+    return process, control, bodies
+
+
+def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
+    process, control, bodies = live(sim_order(stay=True))
     refused = control.ask({"do": "job", "job": {"kind": "sweep", "knob": "p_split", "values": ["1/4"]}})
     assert not refused["ok"] and "K-tiles" in refused["error"]
     job = {"kind": "sweep", "knob": "p_split", "values": ["1/2"], "rounds": 3}
@@ -176,15 +181,7 @@ def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
 
 
 def test_a_sweep_that_is_cut_short_by_another_plan_does_not_begin_again(sim_order: Make) -> None:
-    order = sim_order(stay=True)
-    process = start_engine(order)
-    control = connect(order.session_id, process)
-    log = Path(order.folder)
-
-    def bodies() -> list[object]:
-        return [record.body for record in read_log(log)]
-
-    wait_until(lambda: any(isinstance(body, TraceSample) for body in bodies()))
+    process, control, bodies = live(sim_order(stay=True))
     job = {"kind": "sweep", "knob": "p_split", "values": ["1/2", "5/8", "3/4"], "rounds": 400}
     assert control.ask({"do": "job", "job": job})["ok"]
     wait_until(lambda: any(isinstance(body, SweepState) for body in bodies()))

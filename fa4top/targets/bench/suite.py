@@ -53,7 +53,6 @@ class Kernel:
     archs: tuple[str, ...] = ARCHITECTURES
     others_share: float = OTHERS_SHARE
     parts: tuple[tuple[str, int], ...] = ()
-    unit_name: str = ""
     results: int = 1
 
     def limit_on(self, arch: str) -> float | None:
@@ -131,7 +130,6 @@ def _throughput(name: str, group: str, parts: tuple[tuple[Instruction, int], ...
         limits=tuple(limits),
         archs=archs,
         parts=tuple((instruction.name, count) for instruction, count in parts),
-        unit_name=parts[0][0].unit if len(parts) == 1 else "",
         results=parts[0][0].results if len(parts) == 1 else 1,
     )
 
