@@ -64,7 +64,8 @@ class Recorder {
   // Counts and end anchors; without it the role reads as unfinished.
   __device__ __forceinline__ void finish() {
     if (slot_ >= kNever) return;
-    const u32 kept = slot_ < FA4TOP_CAPACITY ? slot_ : FA4TOP_CAPACITY;
+    // a pair that met the end of the buffer left the last slot empty
+    const u32 kept = slot_ <= FA4TOP_CAPACITY ? slot_ : FA4TOP_CAPACITY - 1;
     u32* words = header();
     words[2] = kept;
     words[3] = slot_ - kept;
@@ -106,10 +107,14 @@ class Recorder {
  public:
   // What a late wait or mark noted, into the buffer: call it where nobody waits for this role.
   __device__ __forceinline__ void flush(u32 event, Late& late) {
-    if (late.end) {
-      store(event << 2 | kBegin, late.begin);
-      store(event << 2 | kEnd, late.end);
-    }
+    // one predicate for both stores, no branch: two predicates cost 1.5 points of the H200's time, a branch one
+    asm volatile(
+        "{ .reg .pred p; setp.lt.u32 p, %2, %6; @p st.global.v2.b32 [%0], {%1, %3};"
+        " @p st.global.v2.b32 [%0+8], {%4, %5}; }" ::"l"(slots_ + slot_ * 8ull),
+        "r"(generation_ | event << 2 | kBegin), "r"(late.end ? slot_ : kNever), "r"(late.begin),
+        "r"(generation_ | event << 2 | kEnd), "r"(late.end), "n"(FA4TOP_CAPACITY - 1)
+        : "memory");
+    slot_ += late.end ? 2 : 0;
     late.end = 0;
   }
   __device__ __forceinline__ void note(Late& late) { late.begin = clock(); }

@@ -16,8 +16,8 @@ KNOBS = (
     Knob(
         "p_split",
         "auto",
-        "fraction of P handed over at the first of the two signals; auto: 5/8 for bf16, 3/4 for fp8, where an H200's "
-        "sweeps have their plateau",
+        "fraction of P handed over at the first of the two signals; auto: 1/2 for bf16, 3/4 for fp8, within "
+        "1% of the best on an H200",
         ("auto", *_SPLITS),
     ),
     Knob(

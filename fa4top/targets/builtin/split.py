@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 K_TILES = {"bf16": 8, "fp8": 4}  # 128 keys in K-tiles of 16 (bf16) or 32 (fp8)
-AUTO = {"bf16": "5/8", "fp8": "3/4"}  # docs/measurements.md, the builtin kernel's split
+# within 1% of the best on an H200, with probes that cost the least (docs/measurements.md)
+AUTO = {"bf16": "1/2", "fp8": "3/4"}
 
 
 @dataclass(frozen=True)
