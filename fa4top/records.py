@@ -136,13 +136,15 @@ class Check(Body, kind="check"):
 
 @dataclass(frozen=True)
 class CleanBurst(Body, kind="clean"):
-    """One burst of the clean twin: time of every launch, and the SM clock during the burst where it is known."""
+    """One burst of the clean twin: time of every launch, the SM clock during the burst where it is known, and the L2
+    before each launch: warm (as the launch before left it) or cold (overwritten)."""
 
     worker: str
     plan_id: int
     launch: int
     times_us: list[float]
     sm_clock_mhz: float | None = None
+    l2: str = "warm"
 
 
 @dataclass(frozen=True)
@@ -223,7 +225,10 @@ class TraceSample(Body, kind="trace"):
 
 @dataclass(frozen=True)
 class GpuSample(Body, kind="gpu"):
-    """What NVML (or the simulated device) says between bursts. None: not available here."""
+    """What NVML (or the simulated device) says between bursts. None: not available here.
+
+    ``held_back`` are NVML's running counters by reason: one that moves tells of a clock held back between two readings.
+    """
 
     gpu_uuid: str
     name: str
@@ -237,6 +242,7 @@ class GpuSample(Body, kind="gpu"):
     throttle: list[str]
     foreign_pids: list[int]
     cost_ms: float | None = None
+    held_back: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -335,7 +341,9 @@ class AbState(Body, kind="ab"):
     """An A/B's plan and course: starting, running, done, stopped (cut short) or failed.
 
     ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is
-    burst; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs.
+    burst or sustained; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs. ``l2`` is its state before
+    each timed launch, ``l2_gap_percent`` how much slower cold is than warm, by arm. ``clock`` says what the ratio is in
+    cycles.
     """
 
     ab_id: int
@@ -354,6 +362,9 @@ class AbState(Body, kind="ab"):
     text: str = ""
     rho: float | None = None
     word: str = ""
+    l2: str = "warm"
+    l2_gap_percent: dict[str, float] = field(default_factory=dict)
+    clock: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,10 +63,23 @@ class Gate:
     tripped: str = ""
 
 
-def gate(order: str, clocks_mhz: Sequence[float | None], throttle: Sequence[str], foreign: Sequence[int]) -> Gate:
-    """Whole blocks are rejected, never one arm's slice."""
+def moved(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
+    """Reasons whose counter moved between two readings."""
+    return [reason for reason, count in after.items() if count > before.get(reason, count)]
+
+
+def gate(
+    order: str,
+    clocks_mhz: Sequence[float | None],
+    throttle: Sequence[str],
+    foreign: Sequence[int],
+    sustained: bool = False,
+) -> Gate:
+    """Whole blocks are rejected, never one arm's slice. Sustained: a clock that is held back is part of the effect."""
     if foreign:
         return Gate(False, f"another process computes on this GPU (pid {', '.join(map(str, foreign))})")
+    if sustained:
+        return Gate(True)
     if throttle:
         return Gate(False, f"clock held back: {', '.join(throttle)}")
     known = [(clock, arm) for clock, arm in zip(clocks_mhz, order, strict=True) if clock]

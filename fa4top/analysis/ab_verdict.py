@@ -69,6 +69,19 @@ def verdict(
     return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block, unit))
 
 
+def clock_sentence(time: float, cycles: float | None, half_width: float) -> str:
+    """What the ratio is in cycles, and whether a difference is the kernel's or the clock's. Log ratios.
+
+    nvbench's rule (its robust comparison confirms in cycles), with the interval's half-width as the tolerance.
+    """
+    if cycles is None:
+        return ""
+    text = f"in cycles {100.0 * expm1(cycles):+.2f}%"
+    if abs(time - cycles) <= half_width:
+        return text
+    return f"{text}, in time {100.0 * expm1(time):+.2f}%: that difference is the clock's, not the kernel's"
+
+
 def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float, unit: str) -> str:
     floor = fewest_blocks()
     if n < floor:

@@ -104,12 +104,13 @@ def redrawn_error_rate(blocks: F64, pilots: int, runs: int = 1000, seed: int = 0
     return float(np.mean(first_calls(signs * blocks[None, :], pilots) > 0))
 
 
-def hodges_lehmann(blocks: F64) -> float:
+def hodges_lehmann(blocks: Sequence[float] | F64) -> float:
     """Median of the pairwise means (D_i + D_j) / 2, i <= j; 0 without blocks."""
-    if not len(blocks):
+    values = np.asarray(blocks, dtype=np.float64)
+    if not len(values):
         return 0.0
-    first, second = np.triu_indices(len(blocks))
-    return float(np.median((blocks[first] + blocks[second]) / 2.0))
+    first, second = np.triu_indices(len(values))
+    return float(np.median((values[first] + values[second]) / 2.0))
 
 
 @dataclass(frozen=True)

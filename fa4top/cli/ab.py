@@ -26,6 +26,7 @@ from fa4top.records import AbBlock, AbState, Envelope
 from fa4top.session.reading import LogError, read_log
 
 DEFAULT_BUDGET_S = {"1": 30.0, "2": 600.0}
+SUSTAINED_BUDGET_S = 120.0
 EXPECTATIONS = ("faster", "slower", "not-slower", "equivalent", "decided")
 
 EPILOG = """\b
@@ -33,7 +34,9 @@ Examples:
   fa4top ab --a p_split=1/2 --b p_split=3/4 --target builtin --set pv_mode=fp8
   fa4top ab --b kv_stages=2 --target builtin --margin 0.5% --budget 60s
   fa4top ab --b p_split=3/4 --expect not-slower && git commit -a
+  fa4top ab --b kv_stages=2 --target builtin --mode sustained
   fa4top ab --self-test --target builtin       A against A: must come out equivalent
+  fa4top ab --a handicap=0 --b handicap=0.25 --target builtin    a known difference: must be found
   fa4top ab --redraw SESSION                   that session's error rate, had its coins fallen otherwise
 
 \b
@@ -46,9 +49,21 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
 @click.option("--a", "a_settings", multiple=True, metavar="KNOB=VALUE", help="Arm A, beside --set; may be repeated.")
 @click.option("--b", "b_settings", multiple=True, metavar="KNOB=VALUE", help="Arm B, beside --set; may be repeated.")
 @click.option("--margin", default="1%", help="What counts as equal; set before the run.")
-@click.option("--budget", default="", help="Time for it, 30s or 2m; default 30s, with tier 2 10m.")
+@click.option("--budget", default="", help="Time for it, 30s or 2m; default 30s, sustained 2m, with tier 2 10m.")
 @click.option("--coins", default=0, help="Seed of the coins that order the blocks.")
 @click.option("--tier", default="1", type=click.Choice(["1", "2"]), help="2: replicate over fresh pairs of processes.")
+@click.option(
+    "--mode",
+    default="burst",
+    type=click.Choice(["burst", "sustained"]),
+    help="burst: speed at boost, in bursts of 5 ms; sustained: at power equilibrium, clocks held back are part of it.",
+)
+@click.option(
+    "--l2",
+    default="cold",
+    type=click.Choice(["cold", "warm"]),
+    help="L2 before each timed launch: overwritten, or as the launch before left it.",
+)
 @click.option("--watch", is_flag=True, help="Use the whole budget, also after a verdict.")
 @click.option("--self-test", is_flag=True, help="A against A in processes of its own.")
 @click.option(
@@ -66,6 +81,8 @@ def command(
     budget: str,
     coins: int,
     tier: str,
+    mode: str,
+    l2: str,
     watch: bool,
     self_test: bool,
     redraw: Path | None,
@@ -76,7 +93,8 @@ def command(
     """Compare two settings in blocks of ABBA or BAAB, in the order that a fair coin chooses.
 
     The chance that the verdict is ever wrong is at most 5%, however often one looks. Tier 1 holds for this pair of
-    processes; a claim needs tier 2, whose unit is a fresh pair (give it a budget of minutes). Bursts of at most 5 ms.
+    processes; a claim needs tier 2, whose unit is a fresh pair (give it a budget of minutes). Two questions are never
+    mixed: the kernel's speed at boost (bursts of at most 5 ms), and at power equilibrium (--mode sustained).
     """
     if redraw is not None:
         _redraw(redraw, as_json)
@@ -96,10 +114,12 @@ def command(
         a,
         a if self_test else parse_settings(b_settings),
         share,
-        parse_budget(budget) if budget else DEFAULT_BUDGET_S[tier],
+        parse_budget(budget) if budget else max(DEFAULT_BUDGET_S[tier], SUSTAINED_BUDGET_S * (mode == "sustained")),
         not watch,
         coins,
         int(tier),
+        mode=mode,
+        l2=l2,
     )
     orders, problems = arm_orders(order, job)
     if problems:
@@ -195,10 +215,15 @@ def render(snapshot: Snapshot) -> str:
     lines.append(f"{pairs}{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
     simulated = " (SIMULATED)" if snapshot.simulated else ""
     lines += ["", f"> {state.text or state.state}{simulated}", f"  {tier_text(state)}"]
+    if state.clock:
+        lines.append(f"  {state.clock}")
     return "\n".join(lines)
 
 
 def tier_text(state: AbState) -> str:
     """How far the verdict reaches."""
     reach = "replicated over fresh pairs of processes" if state.tier == 2 else "this pair of processes only"
-    return f"{reach} (tier {state.tier}), bursts of at most 5 ms; at any time {1 - state.alpha:.0%}"
+    pace = "at power equilibrium" if state.mode == "sustained" else "bursts of at most 5 ms"
+    gap = ", ".join(f"{arm} {percent:+.1f}%" for arm, percent in state.l2_gap_percent.items())
+    cold = f" (cold against warm: {gap})" if gap else ""
+    return f"{reach} (tier {state.tier}), {pace}, L2 {state.l2}{cold}; at any time {1 - state.alpha:.0%}"

@@ -18,6 +18,8 @@ THROTTLE_REASONS: dict[int, str] = {
     0x40: "HW thermal",
     0x80: "HW power brake",
 }
+# NVML's running counters (nvml.h, NVML_FI_DEV_...): what happens between two readings is not missed
+HELD_BACK_COUNTERS: dict[str, int] = {"SW power cap": 74, "SW thermal": 269, "HW thermal": 270, "HW power brake": 271}
 ARCH_OF: dict[tuple[int, int], str] = {(9, 0): "sm_90a", (10, 0): "sm_100a", (10, 3): "sm_103a"}
 
 
@@ -143,6 +145,20 @@ class Telemetry:
             power = milliwatts / 1000.0 if milliwatts is not None else None
         return power
 
+    def held_back(self) -> dict[str, int]:
+        """NVML's counters of clocks held back, by reason; {} where the driver has none."""
+        nvml = self._nvml
+
+        def counters() -> dict[str, int]:
+            values = nvml.nvmlDeviceGetFieldValues(self._handle, list(HELD_BACK_COUNTERS.values()))
+            return {
+                name: int(value.value.ullVal)
+                for name, value in zip(HELD_BACK_COUNTERS, values, strict=True)
+                if value.nvmlReturn == 0
+            }
+
+        return self._ask("counters", counters) or {}
+
     def read(self, own_pids: frozenset[int]) -> GpuSample:
         """One reading; process lists, which are dear, every 5 s only."""
         nvml, handle = self._nvml, self._handle
@@ -171,4 +187,5 @@ class Telemetry:
             [text for bit, text in THROTTLE_REASONS.items() if reasons & bit],
             self._foreign,
             round((time.monotonic() - began) * 1000.0, 3),
+            self.held_back(),
         )

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerProcess
-from fa4top.records import Body, GpuSample
+from fa4top.records import Body, Check, GpuSample
 from fa4top.targets.catalog import describe
 
 
@@ -41,7 +41,8 @@ class SweepJob:
 class AbJob:
     """Compare two settings: changes of the order's knobs. ``margin`` is relative. ``until_decided``: end at the first
     verdict; else watch until ``budget_s`` seconds of blocks are over. ``seed`` of the coins. ``tier`` 2 replicates over
-    up to ``pairs`` fresh pairs of processes."""
+    up to ``pairs`` fresh pairs of processes. ``mode``: burst (speed at boost) or sustained (at power equilibrium).
+    ``l2`` before each launch: cold or warm."""
 
     a: dict[str, str] = field(default_factory=dict)
     b: dict[str, str] = field(default_factory=dict)
@@ -51,6 +52,8 @@ class AbJob:
     seed: int = 0
     tier: int = 1
     pairs: int = 24
+    mode: str = "burst"
+    l2: str = "cold"
     kind: str = "ab"
 
 
@@ -122,6 +125,16 @@ def margin_share(text: str) -> float:
     return share
 
 
+@dataclass(frozen=True)
+class Resident:
+    """The live plan's twins, checked and warm."""
+
+    plan_id: int
+    clean: WorkerProcess
+    traced: WorkerProcess
+    check: Check
+
+
 class JobHost(Protocol):
     """What a job may use of the engine."""
 
@@ -139,6 +152,14 @@ class JobHost(Protocol):
         """Number of a plan to come."""
         ...
 
+    def resident(self, order: Order) -> Resident | None:
+        """The live plan's twins when they run this order: they may be used, not ended."""
+        ...
+
+    async def live_round(self) -> None:
+        """One round of the live plan, so that its screen goes on while a job gets ready."""
+        ...
+
     async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
         """A fresh worker process; it is ended with the job."""
         ...
@@ -153,6 +174,10 @@ class JobHost(Protocol):
 
     def gpu_now(self) -> GpuSample | None:
         """NVML's readings at this moment, recorded; None where there are none."""
+        ...
+
+    def held_back(self) -> dict[str, int]:
+        """NVML's counters of clocks held back at this moment; {} where there are none."""
         ...
 
     async def unpaused(self) -> None:

@@ -13,10 +13,11 @@ from fa4top.engine.ab import run_ab
 from fa4top.engine.bench import JobFailed, run_bench
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
-from fa4top.engine.jobs import AbJob, BenchJob, Job, job_from_data
+from fa4top.engine.jobs import AbJob, BenchJob, Job, Resident, changed_order, job_from_data
 from fa4top.engine.order import Order
 from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S, MAX_BURST, burst_launches, recording_cta
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.engine.standby import Standby
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
@@ -57,6 +58,7 @@ class LiveProgram:
         self._telemetry: Telemetry | None = None
         self._telemetry_due = 0.0
         self._plan_id = 0
+        self._plan_id_running = 0
         self._workers: dict[str, WorkerProcess] = {}
         self._deaths: deque[float] = deque()
         self._starts = 0
@@ -64,12 +66,14 @@ class LiveProgram:
         self._launch_us: float | None = None
         self._timeline_due = 0.0
         self._foreign: tuple[int, ...] = ()
-        self._hashes: dict[str, str] = {}
+        self._checks: dict[str, Check] = {}
+        self._running: Order | None = None  # what the workers were started for
         self.paused = False
         self._replan: Order | None = None
         self._job: Job | None = job_from_data(order.job) if order.job else None
         self._next_job: Job | None = None
         self._job_workers: set[WorkerProcess] = set()
+        self._standby = Standby(self._fresh)
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
 
@@ -118,7 +122,8 @@ class LiveProgram:
             await self.close()
 
     async def _do_job(self, job: Job) -> None:
-        await self._stop_workers()
+        if not isinstance(job, AbJob) or self.resident(changed_order(self.order, job.a)[0]) is None:
+            await self._stop_workers()
         self._on_state("running", f"{job.kind} runs")
         try:
             if isinstance(job, BenchJob):
@@ -137,7 +142,11 @@ class LiveProgram:
         self._on_state("running", f"{job.kind} done")
 
     async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
-        """A fresh worker for a job."""
+        """A fresh worker for a job; one that stands by, if it fits."""
+        if not job and (ready := self._standby.take(twin, order)) is not None:
+            self._job_workers.add(ready)
+            ready.assign(order, plan_id)
+            return ready
         self._starts += 1
         worker = WorkerProcess(f"{twin}{self._starts}", plan_id, twin, self._deliver, self._output)
         self._job_workers.add(worker)
@@ -146,6 +155,22 @@ class LiveProgram:
             first = {"job": "bench", "names": self._job.names, "arch": self._job.arch}
         await worker.start(order, Path(order.folder) / f"{worker.name}.stderr", first)
         return worker
+
+    def _fresh(self, twin: str) -> WorkerProcess:
+        self._starts += 1
+        return WorkerProcess(f"{twin}{self._starts}", 0, twin, self._deliver, self._output)
+
+    def resident(self, order: Order) -> Resident | None:
+        """The live plan's twins when they run this order: they may be used, not ended."""
+        clean, traced = self._workers.get("clean"), self._workers.get("traced")
+        if clean is None or traced is None or self._running is None or not same_launch(self._running, order):
+            return None
+        healthy = all(w.pid is not None and w.state is not None and w.state.state == "ready" for w in (clean, traced))
+        return Resident(self._plan_id_running, clean, traced, self._checks["clean"]) if healthy else None
+
+    async def live_round(self) -> None:
+        """One round of the live plan, so that its screen goes on while a job gets ready."""
+        await self._round()
 
     async def end_worker(self, worker: WorkerProcess) -> None:
         """Stop a worker of a job."""
@@ -187,6 +212,7 @@ class LiveProgram:
     async def close(self) -> None:
         """Stop the workers and let go of the GPU."""
         await self._stop_workers()
+        await self._standby.close()
         if self._lock is not None:
             self._lock.release()
 
@@ -212,14 +238,19 @@ class LiveProgram:
 
     async def _run_plan(self) -> None:
         order = self.order
-        self._plan_id += 1
-        self._launch_us = None
-        self._hashes = {}
-        self._log.append(order.plan(self._plan_id))
-        await self._stop_workers()
+        if self.resident(order) is None:
+            self._plan_id += 1
+            self._plan_id_running = self._plan_id
+            self._launch_us = None
+            self._checks = {}
+            self._log.append(order.plan(self._plan_id))
+            await self._stop_workers()
+            self._running = order
         while True:
             try:
                 await self._ready("clean", "traced")
+                if order.stay:
+                    await self._standby.fill(order)
                 await self._round()
             except WorkerGone as gone:
                 await self._lost(gone)
@@ -232,7 +263,8 @@ class LiveProgram:
         fresh = []
         for twin in missing:
             self._starts += 1
-            worker = WorkerProcess(f"{twin}{self._starts}", self._plan_id, twin, self._deliver, self._output)
+            name = f"{twin}{self._starts}"
+            worker = WorkerProcess(name, self._plan_id_running, twin, self._deliver, self._output)
             self._workers[twin] = worker
             await worker.start(self.order, Path(self.order.folder) / f"{worker.name}.stderr")
             fresh.append(worker)
@@ -245,9 +277,9 @@ class LiveProgram:
             assert isinstance(answer, Check)
             if not answer.passed:
                 raise Stopped(f"the {worker.twin} twin's output is wrong, so it shows no numbers: {answer.text}")
-            self._hashes[worker.twin] = answer.output_hash
+            self._checks[worker.twin] = answer
             await worker.wait_for("worker", MIN_DEADLINE_S * 5, "ready")
-        if len(self._hashes) == 2 and len(set(self._hashes.values())) != 1:
+        if len({check.output_hash for check in self._checks.values()}) == 2:
             self.say(
                 "error",
                 "the traced twin's output differs from the clean twin's bit by bit: probes must not "
@@ -319,6 +351,10 @@ class LiveProgram:
                 self.say("warning", f"other processes compute on this GPU (pid {pids}): times are not to be trusted")
         return sample
 
+    def held_back(self) -> dict[str, int]:
+        """NVML's counters of clocks held back at this moment; {} where there are none."""
+        return self._telemetry.held_back() if self._telemetry else {}
+
     async def _lost(self, gone: WorkerGone) -> None:
         """Record the fault and start over with a fresh process, unless it keeps happening."""
         self._log.append(gone.fault)
@@ -342,6 +378,12 @@ class LiveProgram:
         workers, self._workers = list(self._workers.values()), {}
         # one that compiles does not hear: it holds nothing, so it need not be asked for long
         await asyncio.gather(*(w.stop(2.0 if w.state and w.state.state == "ready" else 0.1) for w in workers))
+
+
+def same_launch(a: Order, b: Order) -> bool:
+    """Would workers of one order do for the other?"""
+    names = ("target", "shape", "knobs", "seed", "python", "gpu_uuid", "detail", "inflight", "probe_set", "sim_fault")
+    return all(getattr(a, name) == getattr(b, name) for name in names)
 
 
 def replanned(order: Order, changes: dict[str, object]) -> Order:

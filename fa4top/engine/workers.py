@@ -48,6 +48,7 @@ class WorkerProcess:
         self._tasks: list[asyncio.Task[None]] = []
         self._fault: Fault | None = None
         self._said = 0
+        self._owed: list[str] = []  # answers that are still to come
 
     async def start(self, order: Order, stderr_path: Path, first: dict[str, object] | None = None) -> None:
         """Start the process under the interpreter that owns the target.
@@ -58,7 +59,25 @@ class WorkerProcess:
         Raises:
             WorkerGone: the interpreter can not be started.
         """
-        request = {
+        await self._spawn(order, stderr_path)
+        self._write({"worker": self.name, "plan_id": self.plan_id, **(first or {"request": self._request(order)})})
+
+    async def stand_by(self, order: Order, stderr_path: Path) -> None:
+        """Start the process and let it import what the target needs; ``assign`` gives it its order.
+
+        Raises:
+            WorkerGone: the interpreter can not be started.
+        """
+        await self._spawn(order, stderr_path)
+        self._write({"worker": self.name, "plan_id": 0, "standby": {"target": order.target, "knobs": order.knobs}})
+
+    def assign(self, order: Order, plan_id: int) -> None:
+        """What the worker that stands by is to serve."""
+        self.plan_id = plan_id
+        self._write({"worker": self.name, "plan_id": plan_id, "request": self._request(order)})
+
+    def _request(self, order: Order) -> dict[str, object]:
+        return {
             "target": order.target,
             "shape": asdict(order.shape),
             "knobs": order.knobs,
@@ -72,6 +91,8 @@ class WorkerProcess:
             "fault": order.sim_fault,
             "options": {"stream": str(self.plan_id)},
         }
+
+    async def _spawn(self, order: Order, stderr_path: Path) -> None:
         environment = dict(os.environ)
         if order.gpu_uuid and not order.simulated:
             # by UUID: CUDA's and NVML's indices disagree on real nodes
@@ -99,8 +120,6 @@ class WorkerProcess:
                 )
             ) from error
         self._tasks = [asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path))]
-        asked = first if first is not None else {"request": request}
-        self._write({"worker": self.name, "plan_id": self.plan_id, **asked})
 
     @property
     def pid(self) -> int | None:
@@ -229,9 +248,16 @@ class WorkerProcess:
         self._write(command)
 
     async def ask(self, command: dict[str, object], kind: str, deadline_s: float) -> Body:
-        """Send a command and wait for its answer."""
+        """Send a command and wait for its answer. The answer to a request that was cut short comes first: it is not
+        taken for this one's."""
+        while self._owed:
+            await self.wait_for(self._owed[0], deadline_s)
+            self._owed.pop(0)
         self._write(command)
-        return await self.wait_for(kind, deadline_s)
+        self._owed.append(kind)
+        answer = await self.wait_for(kind, deadline_s)
+        self._owed.pop()
+        return answer
 
     def kill(self) -> None:
         """End the process group at once."""

@@ -42,13 +42,24 @@ class Knob:
         return None
 
 
+# the positive control of an A/B: the same on every GPU target, so that any of them can be tested for it
+HANDICAP = Knob(
+    "handicap",
+    "off",
+    "percent of a launch's time by which a delay kernel lengthens it; 0: the delay kernel for no time, arm A of a test "
+    "whether an A/B finds a known difference",
+    ("off", "0", "0.25", "1", "3"),
+)
+
+
 @dataclass(frozen=True)
 class Description:
     """A target as the engine and the CLI see it.
 
     ``launcher`` is ``module:function``, imported in workers only; the function takes a LaunchRequest and returns a
     Launcher. ``requires`` are modules that the worker's interpreter must have. ``hazard`` names settings that only
-    ``--unsafe`` may launch.
+    ``--unsafe`` may launch. ``prepare`` is ``module:function(knobs)``: imports that take long, done ahead by a worker
+    that stands by; it may serve a setting whose ``fixed_at_import`` knobs are those of ``knobs``.
     """
 
     name: str
@@ -60,6 +71,8 @@ class Description:
     simulated: bool
     shape_problem: Callable[[Shape, str, dict[str, str]], str | None]
     hazard: Callable[[dict[str, str]], str | None] | None = None
+    prepare: str = ""
+    fixed_at_import: tuple[str, ...] = ()
 
     def setting(self, chosen: dict[str, str]) -> tuple[dict[str, str], list[str]]:
         """The full assignment of knobs, and what is wrong with the chosen values."""

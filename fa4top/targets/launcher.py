@@ -12,6 +12,9 @@ import numpy.typing as npt
 from fa4top.analysis.layout import BufferLayout
 from fa4top.records import Geometry, GpuSample, Shape
 
+PRIMERS = 2  # launches before the timed ones
+WARM, COLD = "warm", "cold"  # L2 before each timed launch: as the launch before left it, or overwritten
+
 
 @dataclass(frozen=True)
 class LaunchRequest:
@@ -43,10 +46,11 @@ class Capture:
 
 @dataclass(frozen=True)
 class Burst:
-    """Launches of the clean twin: time of each, microseconds."""
+    """Launches of the clean twin: time of each, microseconds; SM clock over all of them; state of the L2."""
 
     times_us: list[float]
     sm_clock_mhz: float | None
+    l2: str = WARM
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,8 @@ class Launcher(Protocol):
         """Launch once and compare with the reference."""
         ...
 
-    def clean_burst(self, launches: int) -> Burst:
-        """Time ``launches`` launches after a primer."""
+    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
+        """Time ``launches`` launches after the primers."""
         ...
 
     def traced_launch(self, cta: int) -> Capture:

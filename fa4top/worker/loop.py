@@ -13,7 +13,7 @@ from typing import Any
 from fa4top.analysis.sample import analyse_capture
 from fa4top.records import Check, CleanBurst, Fault, Geometry, Shape, WorkerState
 from fa4top.targets.catalog import describe
-from fa4top.targets.launcher import Launcher, LaunchRequest, TargetError
+from fa4top.targets.launcher import PRIMERS, WARM, Launcher, LaunchRequest, TargetError
 from fa4top.worker.channel import Channel, take_stdout
 
 EXIT_FAULT = 4
@@ -28,6 +28,13 @@ def main() -> int:
     if not first:
         return 0
     order = json.loads(first)
+    if "standby" in order:
+        stand_by(order["standby"]["target"], order["standby"]["knobs"])
+        if not (first := sys.stdin.readline()):
+            return 0
+        order = json.loads(first)
+        if order.get("do") == "stop":
+            return 0
     if order.get("job") == "bench":
         return _bench(Channel(out, sys.stdin, order["worker"]), order)
     shape = Shape(**order["request"].pop("shape"))
@@ -37,6 +44,18 @@ def main() -> int:
         return _Worker(channel, request, order["worker"], order["plan_id"]).run()
     except BrokenPipeError:
         return 0
+
+
+def stand_by(target: str, knobs: dict[str, str]) -> None:
+    """Import ahead what the target's launcher needs. What fails here fails again, with its reason, once there is an
+    order."""
+    description = describe(target)
+    if description.prepare:
+        try:
+            module, function = description.prepare.split(":")
+            getattr(importlib.import_module(module), function)(knobs)
+        except Exception:
+            traceback.print_exc()
 
 
 def _bench(channel: Channel, order: dict[str, Any]) -> int:
@@ -104,10 +123,12 @@ class _Worker:
             self._state("checking")
             self._check()
         elif kind == "clean":
-            burst = self._launcher.clean_burst(int(command["launches"]))
+            burst = self._launcher.clean_burst(
+                int(command["launches"]), str(command.get("l2", WARM)), int(command.get("primers", PRIMERS))
+            )
             self._launch += len(burst.times_us)
             self._channel.send(
-                CleanBurst(self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz)
+                CleanBurst(self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz, burst.l2)
             )
         elif kind == "trace":
             assert self._geometry is not None

@@ -100,7 +100,7 @@ def local_in_loops(sass: str) -> list[str]:
     return [x.strip() for loop in inner for n in sorted(loop) for x in blocks[n] if re.search(r"\b(LDL|STL)\b", x)]
 
 
-def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -> None:
+def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str, chosen: dict[str, str]) -> None:
     """Compile and describe."""
     dump = Path(tempfile.mkdtemp(prefix="fa4top-compile-"))
     os.environ.update(
@@ -112,9 +112,12 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -
     from fa4top.targets.fa4 import environment, inject, package
     from fa4top.targets.fa4.description import DESCRIPTION
     from fa4top.targets.fa4.geometry import kernel_geometry
+    from fa4top.targets.fa4.launch import keywords
     from fa4top.targets.fa4.probes import FAMILIES
 
-    environment.prepare(DESCRIPTION.setting({})[0], str(dump))
+    knobs, problems = DESCRIPTION.setting(chosen)
+    assert not problems, problems
+    environment.prepare(knobs, str(dump))
     import cutlass.utils
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -131,7 +134,7 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -
             return SMS
 
     cutlass.utils.HardwareInfo = Hardware
-    kernels = package.Kernels()
+    kernels = package.Kernels(knobs)
     injection = None
     if probe_set != "clean":
         probes = FAMILIES[arch]
@@ -146,7 +149,7 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -
                 (shape.seqlen_k, shape.kv_heads, shape.head_dim_v),
             )
         )  # fmt: skip
-        kernels.forward(q, k, v, causal=causal)
+        kernels.forward(q, k, v, causal=causal, **keywords(knobs))
     cubin = next(dump.glob("*.cubin"))
     sass = subprocess.run([tool("nvdisasm"), "-c", str(cubin)], capture_output=True, text=True, check=True).stdout
     usage = subprocess.run(
@@ -173,4 +176,4 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str) -
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4], sys.argv[5])
+    main(sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4], sys.argv[5], json.loads(sys.argv[6]))

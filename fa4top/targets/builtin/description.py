@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fa4top.records import Shape
-from fa4top.targets.base import Description, Knob, common_shape_problem
+from fa4top.targets.base import HANDICAP, Description, Knob, common_shape_problem
 from fa4top.targets.builtin.split import K_TILES, handoff
 
 ARCH = "sm_90a"
@@ -62,6 +62,7 @@ KNOBS = (
         ("off", "on"),
         numerics="unknown",
     ),
+    HANDICAP,
 )
 
 
@@ -108,4 +109,5 @@ DESCRIPTION = Description(
     simulated=False,
     shape_problem=shape_problem,
     hazard=setting_hazard,
+    prepare="fa4top.targets.cuda.import_ahead:import_ahead",
 )

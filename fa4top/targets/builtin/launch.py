@@ -16,10 +16,10 @@ from fa4top.targets.builtin.description import ARCH, BLOCK, HEAD_DIM
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.builtin.split import handoff
 from fa4top.targets.cuda import tensor_map
-from fa4top.targets.cuda.bursts import timed_burst, traced_launch
+from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
 from fa4top.targets.cuda.by_value import by_value
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
-from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
 STAGE_ROWS = 64
@@ -62,6 +62,9 @@ class BuiltinLauncher:
         self._fp8 = request.knobs["pv_mode"] == "fp8"
         self._buffer: TraceBuffer | None = None
         self._arguments: tuple[Any, ...] = ()
+        self._timer: BurstTimer | None = None
+        handicap = request.knobs["handicap"]
+        self._delay_percent = None if handicap == "off" else float(handicap)
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
         """Compile or take from the cache. Nothing runs on the GPU yet: another worker may be measuring."""
@@ -186,9 +189,11 @@ class BuiltinLauncher:
         limit = reference.RMS_LIMITS["fp8" if self._fp8 else "bf16"]
         return CheckResult(len(rows), worst, rms, limit, digest)
 
-    def clean_burst(self, launches: int) -> Burst:
-        """Time ``launches`` launches after a primer."""
-        return timed_burst(self._cupy, self._stream, self._launch, launches)
+    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
+        """Time ``launches`` launches after the primers."""
+        if self._timer is None:
+            self._timer = BurstTimer(self._cupy, self._stream, self._launch, ARCH, self._delay_percent)
+        return self._timer.burst(launches, l2, primers)
 
     def traced_launch(self, cta: int) -> Capture:
         """Launch once with probes, recording this CTA."""

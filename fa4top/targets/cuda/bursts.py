@@ -1,29 +1,121 @@
-"""Timing of launches on one stream. Workers only."""
+"""Timing of launches on one stream, and the SM clock meanwhile. Workers only."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from fa4top.targets.cuda.compile import compile_kernel
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
-from fa4top.targets.launcher import Burst, Capture
+from fa4top.targets.launcher import COLD, PRIMERS, Burst, Capture, TargetError
 
-PRIMERS = 2  # launches before the timed ones: they take the ramp of the clock and the cold caches
+SOURCE = "burst.cu"
+STAMP_SLOTS = 512  # above every chip's number of SMs
+FLUSH_TIMES = 2  # times the L2's size written between cold launches
+PERSISTING_LIMIT = 6  # cudaLimitPersistingL2CacheSize
 
 
-def timed_burst(cupy: Any, stream: Any, launch: Callable[[], None], launches: int) -> Burst:
-    """``launches`` back-to-back launches after the primers; an event pair around each, microseconds."""
-    events = [cupy.cuda.Event() for _ in range(launches + 1)]
-    for _ in range(PRIMERS):
-        launch()
-    events[0].record(stream)
-    for event in events[1:]:
-        launch()
-        event.record(stream)
-    stream.synchronize()
-    elapsed = cupy.cuda.get_elapsed_time
-    return Burst([elapsed(a, b) * 1000.0 for a, b in itertools.pairwise(events)], None)
+class BurstTimer:
+    """Times bursts of one kernel's launches."""
+
+    def __init__(
+        self, cupy: Any, stream: Any, launch: Callable[[], None], arch: str, delay_percent: float | None = None
+    ) -> None:
+        """``delay_percent``: a delay kernel follows every launch, for so much of the launch's own time (0: for no time,
+        the other arm of such a comparison); None: nothing follows."""
+        self._cupy = cupy
+        self._stream = stream
+        self._launch = launch
+        self._delay_percent = delay_percent
+        self._delay_cycles: int | None = None
+        properties = cupy.cuda.runtime.getDeviceProperties(0)
+        self._sm_count = int(properties["multiProcessorCount"])
+        self._l2_bytes = int(properties["l2CacheSize"])
+        self._flush: Any = None
+        self._stamps = cupy.zeros((2, STAMP_SLOTS, 2), dtype=cupy.uint64)
+        module = cupy.cuda.function.Module()
+        module.load(compile_kernel(SOURCE, arch).data)
+        self._module = module
+        self._stamp = module.get_function("stamp")
+        self._delay = module.get_function("delay")
+
+    def burst(self, launches: int, l2: str, primers: int = PRIMERS) -> Burst:
+        """``launches`` launches, microseconds each, after the primers, which take the ramp of the clock and the cold
+        caches. Cold: twice the L2's size is written before each launch, outside its time.
+
+        Raises:
+            TargetError: cold was asked for, and part of the L2 is set aside, so that writing does not empty it.
+        """
+        if self._delay_percent is not None and self._delay_cycles is None:
+            self._delay_cycles = 0
+            if self._delay_percent:
+                plain = self._timed(3, l2, 3)
+                cycles = float(np.median(plain.times_us)) * (plain.sm_clock_mhz or 1000.0)
+                self._delay_cycles = round(cycles * self._delay_percent / 100.0)
+        return self._timed(launches, l2, primers)
+
+    def _timed(self, launches: int, l2: str, primers: int) -> Burst:
+        cold = l2 == COLD
+        if cold:
+            self._prepare_flush()
+        events = [(self._cupy.cuda.Event(), self._cupy.cuda.Event()) for _ in range(launches)]
+        with self._stream:
+            self._stamps.fill(0)
+        for _ in range(primers):
+            self._one(cold, None)
+        self._mark(0)
+        for pair in events:
+            self._one(cold, pair)
+        self._mark(1)
+        self._stream.synchronize()
+        elapsed = self._cupy.cuda.get_elapsed_time
+        times_us = [elapsed(begin, end) * 1000.0 for begin, end in events]
+        return Burst(times_us, mean_clock_mhz(self._cupy.asnumpy(self._stamps)), l2)
+
+    def _one(self, cold: bool, events: tuple[Any, Any] | None) -> None:
+        if cold:
+            self._flush.memset_async(0, self._l2_bytes * FLUSH_TIMES, self._stream)
+        if events:
+            events[0].record(self._stream)
+        self._launch()
+        if self._delay_cycles is not None:
+            with self._stream:
+                self._delay((1,), (1,), (np.uint64(self._delay_cycles),))
+        if events:
+            events[1].record(self._stream)
+
+    def _mark(self, which: int) -> None:
+        with self._stream:
+            self._stamp((self._sm_count,), (32,), (self._stamps[which], np.uint32(STAMP_SLOTS)))
+
+    def _prepare_flush(self) -> None:
+        if self._flush is not None:
+            return
+        if self._cupy.cuda.runtime.deviceGetLimit(PERSISTING_LIMIT):
+            raise TargetError(
+                "L2 set aside",
+                "part of the L2 cache is set aside for persisting data: it can not be emptied",
+                "reset cudaLimitPersistingL2CacheSize, or measure with --l2 warm",
+            )
+        self._flush = self._cupy.cuda.alloc(self._l2_bytes * FLUSH_TIMES)
+
+
+def mean_clock_mhz(stamps: npt.NDArray[np.uint64]) -> float | None:
+    """SM clock between two stamps: median over the SMs that are in both.
+
+    Args:
+        stamps: (2, SMs, 2), global timer in ns and SM clock in cycles; zero where no CTA ran.
+    """
+    both = (stamps[:, :, 0] > 0).all(axis=0)
+    if not both.any():
+        return None
+    spans = stamps[1, both].astype(np.int64) - stamps[0, both].astype(np.int64)
+    if (spans <= 0).any():
+        return None
+    return float(np.median(spans[:, 1] / spans[:, 0]) * 1000.0)
 
 
 def traced_launch(

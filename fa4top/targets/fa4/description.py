@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fa4top.records import Shape
-from fa4top.targets.base import Description, Knob, common_shape_problem
+from fa4top.targets.base import HANDICAP, Description, Knob, common_shape_problem
 
+REGISTERS = ("num_regs_softmax", "num_regs_correction", "num_regs_other")
+TUNING = ("ex2_emu_freq", "ex2_emu_start_frg")
 _BOTH = ("auto", "on", "off")
 _BLACKWELL = ("sm_100a", "sm_103a")
 
@@ -50,7 +52,70 @@ KNOBS = (
         numerics="unknown",
         architectures=_BLACKWELL,
     ),
+    Knob(
+        "tile_mn",
+        "auto",
+        "queries x keys of a tile; auto: the package's table",
+        ("auto", "128x64", "128x80", "128x96", "128x112", "128x128", "128x144", "128x160", "128x176"),
+        numerics="changes",
+        architectures=("sm_90a",),
+    ),
+    Knob(
+        "split_P_arrive",
+        "auto",
+        "columns of P (of 128) handed to the MMA role at the first of two signals; 0: one signal; auto: 96",
+        ("auto", "0", "32", "64", "96"),
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "use_ldred_rowmax",
+        "auto",
+        "the row maximum comes with the load from tensor memory (tcgen05.ld.red)",
+        _BOTH,
+        numerics="unknown",
+        architectures=("sm_103a",),
+    ),
+    Knob(
+        "ex2_emu_freq",
+        "auto",
+        "4 of every so many exp2 are emulated on the FMA pipes; 0: none (bf16, fp16)",
+        ("auto", "0", "8", "10", "12", "14", "16", "24", "32"),
+        numerics="changes",
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "ex2_emu_start_frg",
+        "auto",
+        "fragment of P at which emulation starts",
+        ("auto", "0", "1", "2", "3"),
+        numerics="changes",
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "num_regs_softmax",
+        "auto",
+        "registers a thread of the two softmax warpgroups (setmaxnreg)",
+        ("auto", *map(str, range(128, 257, 8))),
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "num_regs_correction",
+        "auto",
+        "registers a thread of the correction warpgroup",
+        ("auto", *map(str, range(40, 129, 8))),
+        architectures=_BLACKWELL,
+    ),
+    Knob(
+        "num_regs_other",
+        "auto",
+        "registers a thread of the warps for load, MMA and epilogue",
+        ("auto", *map(str, range(24, 129, 8))),
+        architectures=_BLACKWELL,
+    ),
+    HANDICAP,
 )
+
+REGISTER_FILE = 512  # registers a thread of one warpgroup, over the four warpgroups of a CTA
 
 
 def shape_problem(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
@@ -70,7 +135,31 @@ def shape_problem(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
         value = knobs.get(knob.name, knob.default)
         if value != knob.default and knob.architectures and arch not in knob.architectures:
             return f"knob {knob.name} has no effect on {arch}; it is for {', '.join(knob.architectures)}"
+    return register_problem(shape, knobs) or fp8_problem(shape, knobs)
+
+
+def register_problem(shape: Shape, knobs: dict[str, str]) -> str | None:
+    """The register knobs must be given together and fit: twice softmax, correction, other."""
+    given = {name: knobs.get(name, "auto") for name in REGISTERS}
+    if all(value == "auto" for value in given.values()):
+        return None
+    if missing := [name for name, value in given.items() if value == "auto"]:
+        return f"the three register knobs share one budget, so they go together: set {', '.join(missing)} too"
+    softmax, correction, other = (int(value) for value in given.values())
+    total = 2 * softmax + correction + other
+    if total > REGISTER_FILE:
+        return (
+            f"2 x {softmax} + {correction} + {other} = {total} registers; a CTA of four warpgroups has {REGISTER_FILE}"
+        )
     return None
+
+
+def fp8_problem(shape: Shape, knobs: dict[str, str]) -> str | None:
+    """With fp8 inputs the package takes registers and emulation from a table of its own, after our change."""
+    if shape.dtype != "fp8":
+        return None
+    ours = [name for name in (*REGISTERS, *TUNING) if knobs.get(name, "auto") != "auto"]
+    return f"{', '.join(ours)}: the package overrides this for fp8 inputs; use bf16 or fp16" if ours else None
 
 
 DESCRIPTION = Description(
@@ -82,4 +171,6 @@ DESCRIPTION = Description(
     requires=("numpy", "cupy", "torch", "cutlass", "flash_attn.cute.interface"),
     simulated=False,
     shape_problem=shape_problem,
+    prepare="fa4top.targets.fa4.environment:import_ahead",
+    fixed_at_import=tuple(knob.name for knob in KNOBS if knob.name.startswith("FA_")),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import MutableMapping
 
 # The package and the DSL key their compiled-kernel caches by source and arguments, not by what was injected: a traced
@@ -28,3 +29,12 @@ def prepare(knobs: dict[str, str], private: str, environment: MutableMapping[str
     for name, value in knobs.items():
         if name.startswith("FA_"):
             environment[name] = value
+
+
+def import_ahead(knobs: dict[str, str]) -> None:
+    """What an fa4 worker imports, before it knows its shape and setting: most of the time that it takes to start."""
+    prepare(knobs, tempfile.mkdtemp(prefix="fa4top-standby-"))
+    import cupy  # noqa: F401
+    import cutlass.cute  # noqa: F401
+    import flash_attn.cute.interface  # noqa: F401
+    import torch  # noqa: F401

@@ -16,12 +16,12 @@ import numpy as np
 from fa4top.analysis.layout import next_generation
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
-from fa4top.targets.cuda.bursts import timed_burst, traced_launch
+from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
 from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
-from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
 
@@ -56,6 +56,9 @@ class Fa4Launcher:
         self.family = probes.family
         self.versions: dict[str, str] = {}
         self._generation = 0
+        self._timer: BurstTimer | None = None
+        handicap = request.knobs.get("handicap", "off")
+        self._delay_percent = None if handicap == "off" else float(handicap)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._buffer = TraceBuffer(cupy, self.layout, request.inflight, self._stream)
         self._make_inputs()
@@ -100,13 +103,7 @@ class Fa4Launcher:
         return views
 
     def _arguments(self) -> dict[str, Any]:
-        knobs = self._request.knobs
-        switch = {"auto": None, "on": True, "off": False}
-        chosen: dict[str, Any] = {"causal": self._request.shape.causal}
-        for name in ("intra_wg_overlap", "mma_pv_is_rs", "pack_gqa"):
-            if knobs.get(name, "auto") != "auto":
-                chosen[name] = switch[knobs[name]]
-        return chosen
+        return {"causal": self._request.shape.causal} | keywords(self._request.knobs)
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
         """Compile with fake tensors, so that nothing is launched before this worker holds the GPU token."""
@@ -114,7 +111,7 @@ class Fa4Launcher:
 
         progress("importing flash-attn-4 and the CuTe DSL", 0.1)
         self.versions = package.versions() | {"cupy": str(self._cupy.__version__)}
-        kernels = package.Kernels()
+        kernels = package.Kernels(self._request.knobs)
         injection = None
         if self._request.twin == "traced":
             from fa4top.targets.fa4 import inject
@@ -246,9 +243,11 @@ class Fa4Launcher:
         with self._ffi_stream:
             self._function(*self._call_arguments)
 
-    def clean_burst(self, launches: int) -> Burst:
-        """Time ``launches`` launches after a primer."""
-        return timed_burst(self._cupy, self._stream, self._launch, launches)
+    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
+        """Time ``launches`` launches after the primers."""
+        if self._timer is None:
+            self._timer = BurstTimer(self._cupy, self._stream, self._launch, self.arch, self._delay_percent)
+        return self._timer.burst(launches, l2, primers)
 
     def traced_launch(self, cta: int) -> Capture:
         """Launch once with probes, recording this CTA."""
@@ -263,6 +262,17 @@ class Fa4Launcher:
         """Wait for the stream; the process's end frees the rest."""
         self._stream.synchronize()
         self._private.cleanup()
+
+
+def keywords(knobs: dict[str, str]) -> dict[str, Any]:
+    """Knobs that are keyword arguments of the package's forward function; ``auto`` leaves its own choice."""
+    chosen: dict[str, Any] = {}
+    for name in ("intra_wg_overlap", "mma_pv_is_rs", "pack_gqa"):
+        if knobs.get(name, "auto") != "auto":
+            chosen[name] = knobs[name] == "on"
+    if knobs.get("tile_mn", "auto") != "auto":
+        chosen["tile_mn"] = tuple(int(size) for size in knobs["tile_mn"].split("x"))
+    return chosen
 
 
 def choose_set(probes: KernelProbes, request: LaunchRequest) -> ProbeSet:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from fa4top.targets.fa4 import attributes
 from fa4top.targets.fa4.probes import KNOWN_GOOD
 from fa4top.targets.launcher import TargetError
 
@@ -61,9 +63,11 @@ class SpyCache(dict[Any, Any]):
 
 
 class Kernels:
-    """The package's forward function with the spy in place, and the kernel object of the last compile."""
+    """The package's forward function with the spy in place, and the kernel object of the last compile.
 
-    def __init__(self) -> None:
+    ``knobs`` that are attributes of the kernel object are set just before it is compiled."""
+
+    def __init__(self, knobs: Mapping[str, str] = MappingProxyType({})) -> None:
         try:
             import cutlass.cute as cute
             import flash_attn.cute.interface as interface
@@ -82,6 +86,7 @@ class Kernels:
 
         def compile_and_note(*args: Any, **kwargs: Any) -> Any:
             self.kernel = args[0]
+            attributes.apply(self.kernel, knobs)
             return original(*args, **kwargs)
 
         interface.cute = _Attributes(cute, compile=compile_and_note)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fa4top.analysis.layout import BufferLayout, next_generation
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
-from fa4top.targets.launcher import Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.device import Device
 from fa4top.targets.sim.trace import LaunchFacts, write_buffer
@@ -100,13 +100,13 @@ class SimLauncher:
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS["bf16"], digest)
 
-    def clean_burst(self, launches: int) -> Burst:
+    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
         """Simulated times; no real time passes."""
         self._device.clock.rest(REST_S)
         readings = [self._device.launch_us(self._slowdown) for _ in range(launches)]
         self._fault_now()
         return Burst(
-            [time_us * self._handicap for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings]))
+            [time_us * self._handicap for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings])), l2
         )
 
     def traced_launch(self, cta: int) -> Capture:

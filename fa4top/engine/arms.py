@@ -1,0 +1,207 @@
+"""Settings side by side: their resident twins, and slices of theirs that can be compared. For A/B and sweeps."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from fa4top.analysis.ab_blocks import moved
+from fa4top.analysis.sweeps import measured_point
+from fa4top.engine.jobs import JobHost
+from fa4top.engine.order import Order
+from fa4top.engine.pace import BURST_DEADLINE_S, CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, recording_cta
+from fa4top.engine.workers import WorkerProcess
+from fa4top.records import Check, CleanBurst, SweepPoint, TraceSample
+from fa4top.targets.catalog import describe
+
+BURST, SUSTAINED = "burst", "sustained"
+WARM_UP_S, WARM_SLICES, WARM_SPREAD = 5.0, 3, 0.01
+SUSTAINED_WARM_UP_S = 15.0
+LEAST_GAP_S, MOST_GAP_S = 0.004, 0.16
+PRIMERS = 2
+SETTLE_US, TIMED_US = 100_000.0, 150_000.0  # of a sustained slice: power settles in tens of milliseconds
+KEPT = 64
+
+
+@dataclass
+class Arm:
+    """One setting: its twins, and what was measured of it."""
+
+    name: str
+    order: Order
+    plan_id: int
+    clean: WorkerProcess
+    traced: WorkerProcess
+    output: str = ""
+    output_text: str = ""
+    rms_error: float = 0.0
+    launches: int = 3
+    primers: int = PRIMERS
+    rejected: int = 0
+    bursts: list[CleanBurst] = field(default_factory=list)
+    samples: list[TraceSample] = field(default_factory=list)
+
+    def keep(self, burst: CleanBurst) -> None:
+        """A slice of a block that counts."""
+        self.bursts = [*self.bursts[-KEPT:], burst]
+
+    def point(self, sweep_id: int, series: str, value: str) -> SweepPoint | None:
+        """What was measured so far; None while there is nothing."""
+        state = self.clean.state
+        if not self.bursts or not self.samples or state is None or state.geometry is None:
+            return None
+        blank = SweepPoint(sweep_id, self.plan_id, series, value, "measured")
+        return measured_point(blank, self.bursts, self.samples, state.geometry, self.output)
+
+
+async def start_arm(host: JobHost, name: str, order: Order) -> Arm:
+    """Both twins compiled. Nothing has run on the GPU yet.
+
+    Raises:
+        WorkerGone: one of them could not.
+    """
+    plan_id = host.next_plan_id()
+    clean = await host.start_worker("clean", order, plan_id)
+    traced = await host.start_worker("traced", order, plan_id)
+    for worker in (clean, traced):
+        if worker.state is None or worker.state.state != "compiled":
+            await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
+    return Arm(name, order, plan_id, clean, traced)
+
+
+async def start_arms(host: JobHost, orders: Mapping[str, Order]) -> dict[str, Arm | BaseException]:
+    """Many arms, as many at a time as the host has cores for; one that fails does not stop the others."""
+    slots = asyncio.Semaphore(max(1, (os.cpu_count() or 2) // 2))
+
+    async def one(name: str, order: Order) -> Arm:
+        async with slots:
+            return await start_arm(host, name, order)
+
+    found = await asyncio.gather(*(one(name, order) for name, order in orders.items()), return_exceptions=True)
+    return dict(zip(orders, found, strict=True))
+
+
+async def ask_check(worker: WorkerProcess) -> Check:
+    """Its output against FP32; the worker is then ready, or has failed.
+
+    Raises:
+        WorkerGone: it did not answer.
+    """
+    answer = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
+    assert isinstance(answer, Check)
+    await worker.wait_for("worker", CHECK_DEADLINE_S, "ready" if answer.passed else "failed")
+    return answer
+
+
+async def verify(arm: Arm) -> str:
+    """Check both twins; why the arm may not be measured, '' when it may.
+
+    Raises:
+        WorkerGone: one did not answer.
+    """
+    hashes = []
+    problem = ""
+    for worker in (arm.clean, arm.traced):
+        answer = await ask_check(worker)
+        if not answer.passed:
+            problem = problem or f"the output is wrong: {answer.text}"
+        hashes.append(answer.output_hash)
+        arm.rms_error = answer.rms_error
+    arm.output = hashes[0]
+    if hashes[0] != hashes[1]:
+        problem = problem or "probes change the output"
+    return problem
+
+
+def bitwise_knobs(a: Order, b: Order) -> str | None:
+    """Names of the knobs that differ when all of them claim to be bitwise; None when one may change numerics."""
+    differing = [knob for knob in describe(a.target).knobs if a.knobs[knob.name] != b.knobs[knob.name]]
+    if all(knob.numerics == "bitwise" for knob in differing):
+        return ", ".join(knob.name for knob in differing) or "the same setting"
+    return None
+
+
+class Slices:
+    """Makes slices: bursts of at most 5 ms with a rest after each, or long ones at power equilibrium."""
+
+    def __init__(self, host: JobHost, mode: str, l2: str) -> None:
+        self._host = host
+        self.sustained = mode == SUSTAINED
+        self._l2 = l2
+        self.gap_s = LEAST_GAP_S
+
+    async def slice(self, arm: Arm, l2: str = "") -> CleanBurst:
+        """One slice of an arm, then the rest."""
+        await self._host.unpaused()
+        command = {"do": "clean", "launches": arm.launches, "l2": l2 or self._l2, "primers": arm.primers}
+        burst = await arm.clean.ask(command, "clean", BURST_DEADLINE_S)
+        assert isinstance(burst, CleanBurst)
+        if not self.sustained:
+            await asyncio.sleep(self.gap_s)
+        return burst
+
+    def fit(self, arm: Arm, burst: CleanBurst) -> None:
+        """Set the slice's length from a burst's times."""
+        median_us = statistics.median(burst.times_us)
+        if self.sustained:
+            arm.primers, arm.launches = ceil(SETTLE_US / median_us), ceil(TIMED_US / median_us)
+            return
+        arm.launches = burst_launches(median_us)
+        self.gap_s = max(self.gap_s, median_us * 1e-6)
+
+    async def warm_up(self, arms: Sequence[Arm]) -> None:
+        """Full-size slices of all arms until the SM clock holds still, as far as it is known, and the rest is long
+        enough that NVML's counters of clocks held back do not move."""
+        end = time.monotonic() + (SUSTAINED_WARM_UP_S if self.sustained else WARM_UP_S)
+        clocks: list[float] = []
+        before = self._host.held_back()
+        while True:
+            for arm in arms:
+                burst = await self.slice(arm)
+                self.fit(arm, burst)
+                if burst.sm_clock_mhz:
+                    clocks.append(burst.sm_clock_mhz)
+            now = self._host.held_back()
+            held, before = moved(before, now), now
+            last = clocks[-max(WARM_SLICES, len(arms)) :]
+            still = len(clocks) == 0 or (
+                len(last) >= WARM_SLICES and max(last) <= (1.0 + WARM_SPREAD) * min(last) and len(clocks) > len(arms)
+            )
+            if self.sustained:
+                held = []
+            if still and not held:
+                return
+            if held:
+                self.rest_longer()
+            if time.monotonic() > end:
+                why = f"the clock is held back ({', '.join(held)})" if held else "the SM clock does not hold still"
+                self._host.say("warning", f"{why}, also with {self.gap_s * 1e3:.0f} ms of rest between slices")
+                return
+
+    def rest_longer(self) -> bool:
+        """Twice the rest between slices, up to a limit; was there still room?"""
+        if self.sustained or self.gap_s >= MOST_GAP_S:
+            return False
+        self.gap_s = min(MOST_GAP_S, 2.0 * self.gap_s)
+        return True
+
+    async def l2_gap(self, arm: Arm) -> float:
+        """How much slower a launch with a cold L2 is than one with a warm one, percent: shows that flushing works."""
+        cold, warm = [await self.slice(arm, l2) for l2 in ("cold", "warm")]
+        return 100.0 * (statistics.median(cold.times_us) / statistics.median(warm.times_us) - 1.0)
+
+    async def trace(self, arm: Arm, timeline: bool) -> None:
+        """One traced launch, outside the blocks."""
+        state = arm.traced.state
+        cta = recording_cta(state.geometry if state else None, len(arm.samples))
+        command: dict[str, object] = {"do": "trace", "cta": cta, "timeline": timeline}
+        sample = await arm.traced.ask(command, "trace", BURST_DEADLINE_S)
+        assert isinstance(sample, TraceSample)
+        arm.samples = [*arm.samples[-KEPT:], sample]
+        if not self.sustained:
+            await asyncio.sleep(self.gap_s)
