@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 1
+SCHEMA_MINOR = 2
 
 KINDS: dict[str, type[Body]] = {}
 
@@ -284,7 +284,9 @@ class SweepState(Body, kind="sweep"):
     """A sweep's plan and course: running, done, or stopped (cut short).
 
     ``knob`` takes ``values``; ``series_knob`` (may be '') takes ``series`` around it. ``refused`` maps ``series/value``
-    to the sentence that says why it is not launched.
+    to the sentence that says why it is not launched. ``margin`` is relative and set before the run; ``baselines`` maps
+    a series to the value that the others are compared with; ``comparisons`` share ``alpha``. ``contaminated``: why
+    nothing of it may be believed.
     """
 
     sweep_id: int
@@ -300,15 +302,44 @@ class SweepState(Body, kind="sweep"):
     state: str
     refused: dict[str, str] = field(default_factory=dict)
     text: str = ""
+    margin: float | None = None
+    alpha: float | None = None
+    comparisons: int = 0
+    baselines: dict[str, str] = field(default_factory=dict)
+    contaminated: str = ""
+
+
+@dataclass(frozen=True)
+class SweepBlock(Body, kind="sweep_block"):
+    """One block of a sweep: all live settings (by value) in random order, then in reverse. Times of every launch.
+
+    ``phase``: measure, or fresh (the best again, in fresh processes and on fresh data). The pilot blocks set the scale
+    of the evidence and are discarded; rejected blocks are whole.
+    """
+
+    sweep_id: int
+    series: str
+    phase: str
+    number: int
+    order: list[str]
+    slices_us: list[list[float]]
+    clocks_mhz: list[float | None]
+    pilot: bool
+    accepted: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True)
 class SweepPoint(Body, kind="sweep_point"):
-    """One setting of a sweep: medians with p5 and p95, from fresh workers.
+    """One setting of a sweep: medians with p5 and p95, from fresh workers. A later point of the same place replaces it.
 
     ``tflops`` and ``time_us`` are the clean twin's, over bursts; ``period_cycles`` is the traced period of the lead
-    role; waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused
-    or failed.
+    role; waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused,
+    failed, or null (the baseline again, which must not differ from it).
+
+    ``word`` and ``verdict`` are against the series' baseline, its change of time in percent with the interval;
+    ``log_e`` the evidence for any difference. ``plateau``: in, out or open; ``dropped``: it lost for certain and was
+    not measured to the end. The ``fresh`` figures are those of new processes on new data: the ones to quote.
     """
 
     sweep_id: int
@@ -334,6 +365,19 @@ class SweepPoint(Body, kind="sweep_point"):
     bursts: int = 0
     traces: int = 0
     output: str = ""
+    word: str = ""
+    verdict: str = ""
+    change_percent: float | None = None
+    low_percent: float | None = None
+    high_percent: float | None = None
+    log_e: float | None = None
+    blocks: int = 0
+    plateau: str = ""
+    dropped: bool = False
+    fresh_percent: float | None = None
+    fresh_low_percent: float | None = None
+    fresh_high_percent: float | None = None
+    fresh_word: str = ""
 
 
 @dataclass(frozen=True)

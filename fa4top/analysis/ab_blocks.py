@@ -69,7 +69,7 @@ def moved(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
 
 
 def gate(
-    order: str,
+    order: Sequence[str],
     clocks_mhz: Sequence[float | None],
     throttle: Sequence[str],
     foreign: Sequence[int],

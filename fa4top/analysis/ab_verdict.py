@@ -66,7 +66,7 @@ def verdict(
         return made(SLOWER, text + (f", though {within}" if inside else ""), inside, beyond)
     if inside:
         return made(EQUIVALENT, f"B is {within.upper()} ({low:+.2f} to {high:+.2f}%)", True)
-    return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block, unit))
+    return made(UNDECIDED, _undecided(interval, n, margin, seconds_per_block, unit, fewest_blocks(evidence.alpha)))
 
 
 def clock_sentence(time: float, cycles: float | None, half_width: float) -> str:
@@ -82,8 +82,7 @@ def clock_sentence(time: float, cycles: float | None, half_width: float) -> str:
     return f"{text}, in time {100.0 * expm1(time):+.2f}%: that difference is the clock's, not the kernel's"
 
 
-def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float, unit: str) -> str:
-    floor = fewest_blocks()
+def _undecided(interval: Interval, n: int, margin: float, seconds_per_block: float, unit: str, floor: int) -> str:
     if n < floor:
         return f"UNDECIDED: {n} of at least {floor} {unit}"
     half = 100.0 * expm1(interval.half_width)

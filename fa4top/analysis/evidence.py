@@ -187,7 +187,7 @@ class Evidence:
 
     def __init__(self, rho: float, alpha: float = ALPHA, seed: int = 0) -> None:
         self._rho = rho
-        self._alpha = alpha
+        self.alpha = alpha
         self._coins = np.random.default_rng(seed)
         self._blocks: list[float] = []
         self._ties: list[float] = []
@@ -213,12 +213,12 @@ class Evidence:
         blocks, ties = self.blocks, np.array(self._ties)
         self.log_e = float(log_e(blocks, self._rho, np.zeros(1), ties)[0])
         self.highest_log_e = max(self.highest_log_e, self.log_e)
-        self.interval = self.interval.meet(confidence_interval(blocks, self._rho, self._alpha, ties))
+        self.interval = self.interval.meet(confidence_interval(blocks, self._rho, self.alpha, ties))
 
     @property
     def differs(self) -> bool:
         """Was "no difference" ever contradicted?"""
-        return self.highest_log_e >= log(1.0 / self._alpha)
+        return self.highest_log_e >= log(1.0 / self.alpha)
 
     @property
     def estimate(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,48 +65,88 @@ def _median_wait(roles: Sequence[RoleSample], cause: str) -> float | None:
 
 
 def plateau(points: Sequence[SweepPoint]) -> list[SweepPoint]:
-    """Settings within one percent of the best median, in the order given."""
+    """Settings not worse than the best by more than the margin, in the order given: as the blocks say, or, in
+    recordings from before there were blocks, within one percent of the best median."""
     measured = [point for point in points if point.status == "measured" and point.tflops]
     if not measured:
         return []
+    if any(point.plateau for point in measured):
+        return [point for point in measured if point.plateau == "in"]
     best = max(point.tflops or 0.0 for point in measured)
     return [point for point in measured if (point.tflops or 0.0) >= (1.0 - NEAR) * best]
 
 
-def sweep_verdict(knob: str, points: Sequence[SweepPoint]) -> str:
-    """What the sweep says, one clause a series."""
-    clauses = []
-    for series in dict.fromkeys(point.series for point in points):
-        own = [point for point in points if point.series == series]
-        name = f"{series}: " if series else ""
-        near = plateau(own)
-        if not near:
-            clauses.append(f"{name}nothing was measured")
-            continue
-        best = max(near, key=lambda point: point.tflops or 0.0)
-        worst = min((p for p in own if p.tflops), key=lambda point: point.tflops or 0.0)
-        if len(near) == len([p for p in own if p.tflops]) > 1:
-            clauses.append(f"{name}{knob} makes no difference above 1% ({best.tflops:.0f} TFLOP/s)")
-            continue
-        others = ", ".join(point.value for point in near if point is not best)
-        text = f"{name}{knob} {best.value} is best, {best.tflops:.0f} TFLOP/s"
-        if others:
-            text += f" (within 1%: {others})"
-        if worst is not best and best.tflops and worst.tflops:
-            text += f"; {worst.value} is {1.0 - worst.tflops / best.tflops:.1%} slower"
-        failed = [point.value for point in own if point.status == "failed"]
-        if failed:
-            text += f"; failed: {', '.join(failed)}"
-        clauses.append(text)
-    return ". ".join(clauses)
+def quoted(point: SweepPoint) -> tuple[float, float, float] | None:
+    """Change of time against the baseline in percent with its interval: the fresh figures where there are any."""
+    if point.fresh_percent is not None and point.fresh_low_percent is not None and point.fresh_high_percent is not None:
+        return point.fresh_percent, point.fresh_low_percent, point.fresh_high_percent
+    if point.change_percent is None or point.low_percent is None or point.high_percent is None:
+        return None
+    return point.change_percent, point.low_percent, point.high_percent
 
 
-def same_output(points: Sequence[SweepPoint]) -> dict[str, bool]:
-    """By ``series/value``: is its output bit for bit that of the first measured setting of its series?"""
-    first: dict[str, str] = {}
-    result = {}
-    for point in points:
-        if point.status == "measured":
-            first.setdefault(point.series, point.output)
-            result[f"{point.series}/{point.value}"] = point.output == first[point.series]
-    return result
+def sweep_verdict(knob: str, points: Sequence[SweepPoint], baselines: Mapping[str, str], margin: float) -> str:
+    """What the sweep says, a sentence for each series. Below the margin the baseline is kept."""
+    return ". ".join(
+        (f"{series}: " if series else "")
+        + _series_verdict(knob, [p for p in points if p.series == series], baselines.get(series, ""), margin)
+        for series in dict.fromkeys(point.series for point in points)
+    )
+
+
+def _series_verdict(knob: str, points: Sequence[SweepPoint], baseline: str, margin: float) -> str:
+    measured = [point for point in points if point.status == "measured" and point.tflops]
+    failed = [point.value for point in points if point.status == "failed"]
+    tail = f"; failed: {', '.join(failed)}" if failed else ""
+    if not measured:
+        return "nothing was measured" + tail
+    base = next((point for point in measured if point.value == baseline), None)
+    within = f"{100 * margin:g}%"
+    near = plateau(measured)
+    if base is None or all(point.change_percent is None for point in measured if point is not base):
+        best = max(measured, key=lambda point: point.tflops or 0.0)
+        return f"no comparison yet; {knob} {best.value} has the highest median, {best.tflops:.0f} TFLOP/s" + tail
+    compared = [point for point in measured if quoted(point) is not None]
+    # measured again beats measured once: the others did not come near
+    candidates = [point for point in compared if point.fresh_percent is not None] or compared
+    best = min([base, *candidates], key=lambda point: (quoted(point) or (0.0,))[0] if point is not base else 0.0)
+    word = best.fresh_word or best.word
+    found = quoted(best)
+    if best is base or word != "faster" or found is None:
+        text = f"keep {knob} {baseline} ({base.tflops:.0f} TFLOP/s): nothing is faster for certain"
+        best = base
+    else:
+        again = ", in fresh processes" if best.fresh_percent is not None else ""
+        text = (
+            f"{knob} {best.value} is best, {best.tflops:.0f} TFLOP/s: {-found[0]:.2f}% faster than {baseline} "
+            f"({-found[2]:.2f} to {-found[1]:.2f}{again})"
+        )
+        if -found[0] < 100 * margin:
+            text += f"; below the margin of {within}, {baseline} may stay"
+    others = [point.value for point in near if point is not best]
+    if len(near) == len(measured) > 1:
+        text += f"; {knob} makes no difference above {within}"
+    elif others:
+        text += f"; within {within} of it: {', '.join(others)}"
+    slower = [point for point in compared if point.word == "slower" and not _within(point, margin)]
+    if slower:
+        worst = max(slower, key=lambda point: point.change_percent or 0.0)
+        text += f"; {worst.value} is {worst.change_percent:.1f}% slower than {baseline}"
+    undecided = [point.value for point in compared if point.word == "undecided"]
+    if undecided:
+        text += f"; undecided: {', '.join(undecided)}"
+    return text + tail
+
+
+def _within(point: SweepPoint, margin: float) -> bool:
+    return abs(point.change_percent or 0.0) < 100 * margin
+
+
+def same_output(points: Sequence[SweepPoint], baselines: Mapping[str, str] | None = None) -> dict[str, bool]:
+    """By ``series/value``: is its output bit for bit the baseline's (without one: the first measured setting's)?"""
+    measured = [point for point in points if point.status == "measured"]
+    reference: dict[str, str] = {}
+    for point in measured:
+        if point.series not in reference or point.value == (baselines or {}).get(point.series):
+            reference[point.series] = point.output
+    return {f"{point.series}/{point.value}": point.output == reference[point.series] for point in measured}

@@ -98,65 +98,94 @@ def bench_verdict(results: Sequence[BenchResult]) -> str:
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One setting of a sweep, as cells."""
+    """One setting of a sweep, as cells. ``against`` is the change of time, negative is faster; ``plateau``: a word to
+    stand behind it, or ''."""
 
     series: str
     value: str
-    tflops: str
-    spread: str
-    against: str
-    period: str
-    wait_p: str
-    wait_rest: str
-    output: str
-    plateau: bool
-    status: str
-    note: str
+    tflops: str = ""
+    spread: str = ""
+    against: str = ""
+    interval: str = ""
+    word: str = ""
+    fresh: str = ""
+    period: str = ""
+    wait_p: str = ""
+    wait_rest: str = ""
+    output: str = ""
+    plateau: str = ""
+    status: str = "waiting"
+    note: str = ""
 
 
 def sweep_rows(state: SweepState, points: Sequence[SweepPoint]) -> list[SweepRow]:
     """All settings in the order of the sweep's plan, with those still to come."""
     by_place = {(point.series, point.value): point for point in points}
-    equal = same_output(points)
+    equal = same_output(points, state.baselines)
     rows = []
     for series in state.series or [""]:
         own = [by_place[series, value] for value in state.values if (series, value) in by_place]
         near = plateau(own)
-        first = next((point for point in own if point.status == "measured"), None)
+        measured = [point for point in own if point.status == "measured"]
+        first = next((p for p in measured if p.value == state.baselines.get(series)), None) or next(
+            iter(measured), None
+        )
         for value in state.values:
             point = by_place.get((series, value))
             rows.append(_sweep_row(series, value, point, first, point in near, equal))
     return rows
 
 
+def null_lines(points: Sequence[SweepPoint]) -> list[str]:
+    """What the null arms came out as."""
+    return [
+        f"{point.series} null arm (the baseline again): {point.verdict.removeprefix('B is ')}".strip()
+        for point in points
+        if point.status == "null"
+    ]
+
+
 def _sweep_row(
     series: str, value: str, point: SweepPoint | None, first: SweepPoint | None, near: bool, equal: dict[str, bool]
 ) -> SweepRow:
     if point is None:
-        return SweepRow(series, value, "", "", "", "", "", "", "", False, "waiting", "")
+        return SweepRow(series, value)
     if point.status != "measured" or point.tflops is None:
-        return SweepRow(series, value, "", "", "", "", "", "", "", False, point.status, point.text)
-    against = "baseline"
-    if first is not None and point is not first and first.tflops:
-        against = f"{point.tflops / first.tflops - 1:+.1%}"
+        return SweepRow(series, value, status=point.status, note=point.text)
+    against, interval = "baseline", ""
+    if point is not first and point.change_percent is not None:
+        against = f"{point.change_percent:+.2f}%"
+        interval = percent_span(point.low_percent, point.high_percent)
+    elif point is not first and first is not None and first.tflops:
+        against = f"{first.tflops / point.tflops - 1:+.1%}"
     spread = ""
     if point.tflops_p5 is not None and point.tflops_p95 is not None:
         spread = f"{point.tflops_p5:.0f} to {point.tflops_p95:.0f}"
-    same = "first" if point is first else ("bitwise" if equal.get(f"{series}/{value}") else "differs")
+    same = "baseline" if point is first else ("bitwise" if equal.get(f"{series}/{value}") else "differs")
+    note = "plateau" if near else "plateau?" if point.plateau == "open" and not point.dropped else ""
     return SweepRow(
         series,
         value,
         f"{point.tflops:.0f}",
         spread,
         against,
+        interval,
+        point.word + (" (dropped)" if point.dropped else "") if point is not first else "",
+        f"{point.fresh_percent:+.2f}%" if point.fresh_percent is not None else "",
         f"{point.period_cycles:.0f}" if point.period_cycles is not None else "?",
         _share(point.wait_p_share),
         _share(point.wait_p_rest_share),
         same,
-        near,
+        note,
         point.status,
-        "",
     )
+
+
+def percent_span(low: float | None, high: float | None) -> str:
+    """An interval in percent; one that spans a factor of two says nothing."""
+    if low is None or high is None or high - low > 100.0:
+        return "?"
+    return f"{low:+.2f} to {high:+.2f}"
 
 
 def _share(share: float | None) -> str:

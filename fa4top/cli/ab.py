@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from math import log1p
 from pathlib import Path
@@ -16,6 +15,7 @@ from fa4top.analysis.evidence import ALPHA, fewest_blocks, redrawn_error_rate
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.tables import ab_rows, milestones, percent_range
 from fa4top.cli import exits
+from fa4top.cli.budget import parse_budget
 from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
@@ -161,18 +161,6 @@ def _redraw(path: Path, as_json: bool) -> None:
         f"{len(ratios)} blocks, coins drawn anew 1000 times: a difference called in {share:.1%} of them "
         f"(at most {ALPHA:.0%} by the rule; meaningful for A against A)"
     )
-
-
-def parse_budget(text: str) -> float:
-    """``30s``, ``2m`` or ``45`` as seconds."""
-    match = re.fullmatch(r"\s*([\d.]+)\s*(s|m|min)?\s*", text)
-    try:
-        seconds = float(match[1]) * (60.0 if match[2] in ("m", "min") else 1.0) if match else 0.0
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        fail(f"--budget {text}: write a time, for example 30s or 2m", exits.USAGE)
-    return seconds
 
 
 def as_expected(snapshot: Snapshot, expect: str | None) -> bool:

@@ -26,7 +26,9 @@ class BenchJob:
 class SweepJob:
     """``knob`` takes each of ``values``, within each of ``series_knob``'s values (none: one series as it is).
 
-    ``rounds`` bursts of the clean and launches of the traced twin for each setting.
+    The settings of a series are compared in blocks until every verdict stands or ``budget_s`` seconds of blocks (for
+    the whole sweep) are over; ``rounds``: launches of each traced twin; ``fresh``: how many of the best are measured
+    again in fresh processes. ``margin``, ``l2`` and ``seed`` as in an A/B.
     """
 
     knob: str
@@ -34,6 +36,11 @@ class SweepJob:
     series_knob: str = ""
     series: list[str] = field(default_factory=list)
     rounds: int = 12
+    margin: float = 0.01
+    budget_s: float = 30.0
+    fresh: int = 3
+    l2: str = "cold"
+    seed: int = 0
     kind: str = "sweep"
 
 

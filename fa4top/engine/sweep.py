@@ -1,20 +1,29 @@
-"""The sweep job: every setting in fresh workers; the next one compiles while the present one runs."""
+"""The sweep job: all values of a series resident at once, compared in blocks; then the best again in fresh
+processes."""
 
 from __future__ import annotations
 
 import asyncio
-import statistics
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from fa4top.analysis.sweeps import measured_point, sweep_verdict
+from fa4top.analysis.ab_blocks import MOST_REJECTED, gate, moved
+from fa4top.analysis.evidence import ALPHA
+from fa4top.analysis.sweep_evidence import Shuffle, Standing, SweepEvidence, best_first, block_levels
+from fa4top.analysis.sweeps import sweep_verdict
+from fa4top.engine.arms import BURST, Arm, Slices, bitwise_knobs, start_arms, verify
 from fa4top.engine.jobs import JobHost, SweepJob, changed_order
 from fa4top.engine.order import Order
-from fa4top.engine.pace import BURST_DEADLINE_S, CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, recording_cta
 from fa4top.engine.tasks import end_task
-from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Check, CleanBurst, SweepPoint, SweepState, TraceSample, WorkerState
+from fa4top.engine.workers import WorkerGone
+from fa4top.records import SweepBlock, SweepPoint, SweepState
 
-REST_S = 0.03  # between bursts: the chip cools, the clock stays
+NULL = "null arm"
+REPORT_EVERY = 5
+FRESH_BLOCKS = 24  # at most, after its pilot
+LOOSEN_AFTER, LOOSEN_SHARE = 10, 0.2
+MEASURE, FRESH = "measure", "fresh"
 
 
 @dataclass(frozen=True)
@@ -38,121 +47,372 @@ def settings_of(order: Order, job: SweepJob) -> list[Setting]:
     return result
 
 
-@dataclass
-class _Pair:
-    """A setting's workers, compiled."""
-
-    setting: Setting
-    plan_id: int
-    clean: WorkerProcess
-    traced: WorkerProcess
+def baselines_of(order: Order, settings: Iterable[Setting], knob: str) -> dict[str, str]:
+    """By series: the value that the others are compared with, the present one where it is swept, else the first."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        if setting.problem is None and (setting.series not in found or setting.value == order.knobs.get(knob)):
+            found[setting.series] = setting.value
+    return found
 
 
 async def run_sweep(host: JobHost, job: SweepJob) -> None:
-    """Until the last setting is measured. A setting that fails is recorded as failed; the sweep goes on."""
-    order = host.order
-    settings = settings_of(order, job)
-    sweep_id = host.next_plan_id()
+    """Until the last series is measured. A setting that fails is recorded as failed; the sweep goes on."""
+    sweep = _Sweep(host, job)
+    try:
+        await sweep.run()
+    except asyncio.CancelledError:
+        sweep.state("stopped", "cut short. So far: " + (sweep.sentence() or "nothing"))
+        raise
 
-    def state(word: str, text: str = "") -> SweepState:
-        refused = {f"{s.series}/{s.value}": s.problem for s in settings if s.problem}
-        return SweepState(
-            sweep_id,
-            order.target,
-            order.gpu_name,
-            order.arch,
-            order.shape,
-            order.knobs,
-            job.knob,
-            job.values,
-            job.series_knob,
-            job.series or [""],
-            word,
-            refused,
-            text,
+
+class _Sweep:
+    def __init__(self, host: JobHost, job: SweepJob) -> None:
+        self._host, self._job = host, job
+        self._settings = settings_of(host.order, job)
+        self._todo = [setting for setting in self._settings if setting.problem is None]
+        self._baselines = baselines_of(host.order, self._settings, job.knob)
+        self._comparisons = max(1, len(self._todo) - len(self._baselines))
+        self._id = host.next_plan_id()
+        self._points: dict[tuple[str, str], SweepPoint] = {}
+        self.contaminated = ""
+
+    def state(self, word: str, text: str = "") -> None:
+        order, job = self._host.order, self._job
+        refused = {f"{s.series}/{s.value}": s.problem for s in self._settings if s.problem}
+        self._host.append(
+            SweepState(
+                self._id,
+                order.target,
+                order.gpu_name,
+                order.arch,
+                order.shape,
+                order.knobs,
+                job.knob,
+                job.values,
+                job.series_knob,
+                job.series or [""],
+                word,
+                refused,
+                text,
+                job.margin,
+                ALPHA,
+                self._comparisons,
+                self._baselines,
+                self.contaminated,
+            )
         )
 
-    host.append(state("running"))
-    for setting in settings:
-        if setting.problem:
-            host.append(SweepPoint(sweep_id, 0, setting.series, setting.value, "refused", setting.problem))
-    todo = [setting for setting in settings if not setting.problem]
-    points: list[SweepPoint] = []
-    following: asyncio.Task[_Pair] | None = None
-    try:
-        for index, setting in enumerate(todo):
-            ahead = following or asyncio.create_task(_compiled(host, setting))
-            following = None
-            try:
-                pair = await ahead
-                if index + 1 < len(todo):
-                    following = asyncio.create_task(_compiled(host, todo[index + 1]))
-                point = await _measure(host, job, sweep_id, pair)
-            except WorkerGone as gone:
-                host.append(gone.fault)
-                text = f"{gone.fault.reason}: {gone.fault.text}"
-                point = SweepPoint(sweep_id, gone.fault.plan_id, setting.series, setting.value, "failed", text)
-            host.append(point)
-            points.append(point)
-    except asyncio.CancelledError:
-        host.append(state("stopped", "cut short. So far: " + (sweep_verdict(job.knob, points) or "nothing")))
-        raise
-    finally:
-        if following is not None:
-            await end_task(following)
-    host.append(state("done", sweep_verdict(job.knob, points)))
+    def sentence(self) -> str:
+        text = sweep_verdict(self._job.knob, list(self._points.values()), self._baselines, self._job.margin)
+        return (
+            f"CONTAMINATED: {self.contaminated}; nothing of this may be believed. {text}" if self.contaminated else text
+        )
+
+    def put(self, point: SweepPoint) -> None:
+        if point.status != "null":
+            self._points[point.series, point.value] = point
+        self._host.append(point)
+
+    async def run(self) -> None:
+        self.state("running", "compiling")
+        for setting in self._settings:
+            if setting.problem:
+                self.put(SweepPoint(self._id, 0, setting.series, setting.value, "refused", setting.problem))
+        ahead: asyncio.Task[dict[str, Arm | BaseException]] | None = None
+        try:
+            names = list(self._baselines)
+            for index, series in enumerate(names):
+                starting = ahead or self._start(series)
+                ahead = None
+                arms = await starting
+                if index + 1 < len(names):
+                    ahead = self._start(names[index + 1])
+                await _Series(self._host, self._job, self, series, self._baselines[series]).run(arms)
+        finally:
+            if ahead is not None:
+                await end_task(ahead)
+        self.state("done", self.sentence())
+
+    def _start(self, series: str) -> asyncio.Task[dict[str, Arm | BaseException]]:
+        orders = self.orders(series)
+        return asyncio.create_task(start_arms(self._host, {**orders, NULL: orders[self._baselines[series]]}))
+
+    def orders(self, series: str) -> dict[str, Order]:
+        """By value: what launches it."""
+        return {setting.value: setting.order for setting in self._todo if setting.series == series}
+
+    @property
+    def id(self) -> int:
+        return self._id
+
+    @property
+    def comparisons(self) -> int:
+        return self._comparisons
+
+    def known(self, series: str, value: str) -> SweepPoint | None:
+        return self._points.get((series, value))
+
+    @property
+    def budget_s(self) -> float:
+        """Of one series."""
+        return self._job.budget_s / max(1, len(self._baselines))
 
 
-async def _compiled(host: JobHost, setting: Setting) -> _Pair:
-    plan_id = host.next_plan_id()
-    clean = await host.start_worker("clean", setting.order, plan_id)
-    traced = await host.start_worker("traced", setting.order, plan_id)
-    for worker in (clean, traced):
-        await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
-    return _Pair(setting, plan_id, clean, traced)
+class _Series:
+    """One series: its arms, their blocks, its best again."""
+
+    def __init__(self, host: JobHost, job: SweepJob, sweep: _Sweep, series: str, baseline: str) -> None:
+        self._host, self._job, self._sweep = host, job, sweep
+        self._series, self._baseline = series, baseline
+        self._slices = Slices(host, BURST, job.l2)
+        self._shuffle = Shuffle(job.seed)
+        self._arms: dict[str, Arm] = {}
+        self._evidence = SweepEvidence([baseline], baseline, NULL, job.margin, 1, job.seed)
+        self._dropped: set[str] = set()
+        self._number = self._rejected = self._loosened = self._turn = 0
+
+    async def run(self, found: Mapping[str, Arm | BaseException]) -> None:
+        self._sweep.state("running", f"{self._series} measuring".strip())
+        try:
+            await self._admit(found)
+            if self._baseline in self._arms:
+                await self._measure(self._sweep.budget_s)
+            await self._enough_traces()
+            self._report()
+        finally:
+            await self._end()
+        if self._job.fresh and self._baseline in self._arms and not self._sweep.contaminated:
+            await self._again()
+
+    async def _admit(self, found: Mapping[str, Arm | BaseException]) -> None:
+        """Arms that compiled, and whose output is right."""
+        for name, arm in found.items():
+            if isinstance(arm, Arm):
+                self._arms[name] = arm
+            elif isinstance(arm, WorkerGone):
+                self._host.append(arm.fault)
+                self._failed(name, f"{arm.fault.reason}: {arm.fault.text}")
+            else:
+                raise arm
+        base = self._arms.get(self._baseline)
+        if base is not None:
+            self._host.append(base.order.plan(base.plan_id))
+        for name in sorted(self._arms, key=lambda name: name != self._baseline):
+            await self._guarded(name, self._verify(name))
+        names = list(self._arms)
+        self._evidence = SweepEvidence(
+            names, self._baseline, NULL, self._job.margin, self._sweep.comparisons, self._job.seed
+        )
+
+    async def _verify(self, name: str) -> None:
+        arm, base = self._arms[name], self._arms.get(self._baseline)
+        problem = await verify(arm)
+        if not problem and base is not None and arm.output != base.output:
+            names = bitwise_knobs(base.order, arm.order)
+            if names is not None:
+                problem = (
+                    f"the output differs from {self._baseline}'s, though {names} should leave it equal bit for bit"
+                )
+        if problem:
+            self._lose(name, problem)
+
+    async def _guarded(self, name: str, doing: object) -> bool:
+        """Await something of this arm; if a worker is lost, the arm is out and the sweep goes on."""
+        try:
+            await doing  # type: ignore[misc]
+        except WorkerGone as gone:
+            self._gone(gone, name)
+            return False
+        return True
+
+    def _gone(self, gone: WorkerGone, otherwise: str) -> None:
+        self._host.append(gone.fault)
+        workers = {w.name: n for n, arm in self._arms.items() for w in (arm.clean, arm.traced)}
+        self._lose(workers.get(gone.fault.worker, otherwise), f"{gone.fault.reason}: {gone.fault.text}")
+
+    def _lose(self, name: str, why: str) -> None:
+        self._arms.pop(name, None)
+        self._evidence.forget(name)
+        self._failed(name, why)
+
+    def _failed(self, name: str, why: str) -> None:
+        if name == NULL:
+            self._host.say("warning", f"sweep: the null arm failed: {why}")
+            return
+        self._sweep.put(SweepPoint(self._sweep.id, 0, self._series, name, "failed", why))
+
+    async def _measure(self, budget_s: float) -> None:
+        try:
+            await self._slices.warm_up(list(self._arms.values()))
+        except WorkerGone as gone:
+            self._gone(gone, "")
+        began = time.monotonic()
+        while time.monotonic() - began < budget_s and self._baseline in self._arms:
+            await self._block(MEASURE)
+            for name in self._evidence.losers():
+                self._dropped.add(name)
+                self._evidence.forget(name)
+            if why := self._evidence.contaminated():
+                self._sweep.contaminated = why
+                return
+            if self._number >= 10 and self._rejected > MOST_REJECTED * self._number:
+                self._sweep.contaminated = (
+                    f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
+                )
+                return
+            if self._number % REPORT_EVERY == 0:
+                self._report()
+            if self._evidence.decided():
+                return
+
+    async def _block(self, phase: str) -> None:
+        live = [name for name in self._evidence.live if name in self._arms]
+        order = self._shuffle.palindrome(live)
+        before = self._host.held_back()
+        bursts = []
+        try:
+            for name in order:
+                bursts.append(await self._slices.slice(self._arms[name]))
+        except WorkerGone as gone:
+            self._gone(gone, "")
+            return
+        reading = self._host.gpu_now()
+        self._number += 1
+        slices, clocks = [burst.times_us for burst in bursts], [burst.sm_clock_mhz for burst in bursts]
+        throttle = [*reading.throttle, *moved(before, reading.held_back)] if reading else []
+        passed = gate(order, clocks, list(dict.fromkeys(throttle)), reading.foreign_pids if reading else [])
+        pilot = self._evidence.pilot
+        if passed.accepted:
+            self._evidence.add(block_levels(order, slices))
+            for name, burst in zip(order, bursts, strict=True):
+                self._arms[name].keep(burst)
+        else:
+            self._rejected += 1
+            many = self._rejected > LOOSEN_SHARE * self._number and self._number - self._loosened >= LOOSEN_AFTER
+            if many and self._slices.rest_longer():
+                self._loosened = self._number
+        self._host.append(
+            SweepBlock(
+                self._sweep.id,
+                self._series,
+                phase,
+                self._number,
+                order,
+                slices,
+                clocks,
+                pilot,
+                passed.accepted,
+                passed.reason,
+            )
+        )
+        if phase == MEASURE:
+            await self._trace_one(live)
+
+    async def _trace_one(self, live: list[str]) -> None:
+        """A traced launch of one or two arms after each block, in turn."""
+        for _ in range(2):
+            name = live[self._turn % len(live)]
+            self._turn += 1
+            if name in self._arms and name != NULL:
+                await self._guarded(name, self._slices.trace(self._arms[name], name == self._baseline))
+
+    async def _enough_traces(self) -> None:
+        for name in [name for name in self._arms if name != NULL]:
+            while name in self._arms and len(self._arms[name].samples) < self._job.rounds:
+                arm = self._arms[name]
+                if not arm.bursts and not await self._guarded(name, self._one_slice(arm)):
+                    break
+                await self._guarded(name, self._slices.trace(arm, name == self._baseline))
+
+    async def _one_slice(self, arm: Arm) -> None:
+        """For an arm that was in no block: the baseline was lost."""
+        burst = await self._slices.slice(arm)
+        self._slices.fit(arm, burst)
+        arm.keep(await self._slices.slice(arm))
+
+    def _report(self) -> None:
+        """Every arm's point as it is now."""
+        standings = self._evidence.standings()
+        for name, arm in self._arms.items():
+            point = arm.point(self._sweep.id, self._series, name)
+            standing = standings.get(name)
+            if point is None or standing is None:
+                if name == NULL and standing is not None and standing.verdict is not None:
+                    blank = SweepPoint(self._sweep.id, arm.plan_id, self._series, NULL, "null")
+                    self._sweep.put(judged(blank, standing, False))
+                continue
+            self._sweep.put(judged(point, standing, name in self._dropped))
+
+    async def _end(self) -> None:
+        await asyncio.gather(
+            *(self._host.end_worker(w) for arm in self._arms.values() for w in (arm.clean, arm.traced))
+        )
+
+    async def _again(self) -> None:
+        """The best of this series against the baseline, in fresh processes and on fresh data: the winner of many is
+        overrated by the data that made it win."""
+        best = [name for name in best_first(self._evidence) if name in self._arms and name != self._baseline]
+        orders = self._sweep.orders(self._series)
+        chosen = [self._baseline, *best[: self._job.fresh]]
+        if len(chosen) < 2:
+            return
+        self._sweep.state("running", f"{self._series} measuring the best again in fresh processes".strip())
+        fresh = _Series(self._host, self._job, self._sweep, self._series, self._baseline)
+        found = await start_arms(self._host, {n: replace(orders[n], seed=orders[n].seed + 1) for n in chosen})
+        try:
+            await fresh.take_fresh(found)
+        finally:
+            await fresh._end()
+
+    async def take_fresh(self, found: Mapping[str, Arm | BaseException]) -> None:
+        """Measure these again and put their figures beside the first ones."""
+        self._arms = {name: arm for name, arm in found.items() if isinstance(arm, Arm)}
+        if self._baseline not in self._arms:
+            self._host.say("warning", "sweep: the baseline failed in a fresh process; the best were not measured again")
+            return
+        for name in list(self._arms):
+            if problem := await verify(self._arms[name]):
+                self._host.say("warning", f"sweep: {name} in a fresh process: {problem}")
+                del self._arms[name]
+        names = list(self._arms)
+        self._evidence = SweepEvidence(
+            names, self._baseline, NULL, self._job.margin, len(names) - 1, self._job.seed + 1
+        )
+        await self._slices.warm_up(list(self._arms.values()))
+        while self._number < 4 * FRESH_BLOCKS and not self._settled():
+            await self._block(FRESH)
+        for name, standing in self._evidence.standings().items():
+            known = self._sweep.known(self._series, name)
+            if known is not None and standing.verdict is not None and self._evidence.blocks:
+                self._sweep.put(
+                    replace(
+                        known,
+                        fresh_percent=standing.verdict.estimate_percent,
+                        fresh_low_percent=standing.verdict.low_percent,
+                        fresh_high_percent=standing.verdict.high_percent,
+                        fresh_word=standing.verdict.word,
+                    )
+                )
+
+    def _settled(self) -> bool:
+        return self._evidence.blocks >= FRESH_BLOCKS or self._baseline not in self._arms
 
 
-async def _measure(host: JobHost, job: SweepJob, sweep_id: int, pair: _Pair) -> SweepPoint:
-    host.append(pair.setting.order.plan(pair.plan_id))
-
-    def point(status: str, text: str) -> SweepPoint:
-        return SweepPoint(sweep_id, pair.plan_id, pair.setting.series, pair.setting.value, status, text)
-
-    try:
-        hashes = []
-        for worker in (pair.clean, pair.traced):
-            check = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
-            assert isinstance(check, Check)
-            if not check.passed:
-                return point("failed", f"the output is wrong: {check.text}")
-            hashes.append(check.output_hash)
-            await worker.wait_for("worker", CHECK_DEADLINE_S, "ready")
-        if hashes[0] != hashes[1]:
-            return point("failed", "the traced twin's output differs from the clean twin's")
-        bursts, samples = await _rounds(host, job, pair)
-        state = pair.clean.state
-        assert isinstance(state, WorkerState) and state.geometry is not None
-        return measured_point(point("measured", ""), bursts, samples, state.geometry, hashes[0])
-    finally:
-        await host.end_worker(pair.clean)
-        await host.end_worker(pair.traced)
-
-
-async def _rounds(host: JobHost, job: SweepJob, pair: _Pair) -> tuple[list[CleanBurst], list[TraceSample]]:
-    bursts: list[CleanBurst] = []
-    samples: list[TraceSample] = []
-    launches = 3
-    state = pair.traced.state
-    for number in range(job.rounds + 1):
-        await host.unpaused()
-        burst = await pair.clean.ask({"do": "clean", "launches": launches}, "clean", BURST_DEADLINE_S)
-        cta = recording_cta(state.geometry if state else None, number)
-        sample = await pair.traced.ask({"do": "trace", "cta": cta, "timeline": number == 1}, "trace", BURST_DEADLINE_S)
-        assert isinstance(burst, CleanBurst) and isinstance(sample, TraceSample)
-        if number:  # the first round warms up
-            bursts.append(burst)
-            samples.append(sample)
-        launches = burst_launches(statistics.median(burst.times_us))
-        host.read_gpu()
-        await asyncio.sleep(REST_S)
-    return bursts, samples
+def judged(point: SweepPoint, standing: Standing, dropped: bool) -> SweepPoint:
+    """The point with what the blocks say of it."""
+    said = standing.verdict
+    if said is None:
+        return replace(point, plateau=standing.plateau)
+    return replace(
+        point,
+        word=said.word,
+        verdict=said.text,
+        change_percent=said.estimate_percent,
+        low_percent=said.low_percent,
+        high_percent=said.high_percent,
+        log_e=standing.log_e,
+        blocks=said.blocks,
+        plateau=standing.plateau,
+        dropped=dropped,
+    )

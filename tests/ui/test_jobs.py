@@ -122,7 +122,7 @@ async def test_a_sweep_from_the_live_screen(sim_order: Callable[..., Order]) -> 
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SweepScreen))
         await until(pilot, lambda: app._snapshot.sweep is not None and app._snapshot.sweep.state == "done", 1200)
-        await until(pilot, lambda: "3/4 is best" in text(app, "#verdict"))
+        await until(pilot, lambda: "keep p_split 3/4" in text(app, "#verdict"))
         assert "SIMULATED" in text(app)
         await pilot.press("4")
         await until(pilot, lambda: isinstance(app.screen, BenchScreen) and "not run" in text(app, "#table"))

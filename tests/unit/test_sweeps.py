@@ -16,7 +16,17 @@ from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.start import Control, connect, start_engine
 from fa4top.engine.sweep import settings_of
-from fa4top.records import CleanBurst, Geometry, Losses, Plan, RoleSample, SweepPoint, SweepState, TraceSample
+from fa4top.records import (
+    CleanBurst,
+    Geometry,
+    Losses,
+    Plan,
+    RoleSample,
+    SweepBlock,
+    SweepPoint,
+    SweepState,
+    TraceSample,
+)
 from fa4top.session.reading import read_log
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from fa4top.ui.app import sweep_fields
@@ -58,10 +68,50 @@ def point(value: str, tflops: float, output: str = "a", series: str = "", status
 def test_the_plateau_is_within_one_percent_of_the_best() -> None:
     points = [point("1/4", 500.0), point("1/2", 527.0), point("3/4", 530.0), point("7/8", 0.0, status="failed")]
     assert [p.value for p in plateau(points)] == ["1/2", "3/4"]
-    text = sweep_verdict("p_split", points)
-    assert "p_split 3/4 is best, 530 TFLOP/s (within 1%: 1/2); 1/4 is 5.7% slower; failed: 7/8" in text
-    assert "no difference above 1%" in sweep_verdict("p_split", points[1:3])
-    assert sweep_verdict("x", [point("1", 0.0, status="failed")]) == "nothing was measured"
+    assert [p.value for p in plateau([dataclasses.replace(points[0], plateau="in"), points[1]])] == ["1/4"]
+
+
+def compared(value: str, change: float, word: str, near: str = "out", fresh: float | None = None) -> SweepPoint:
+    made = dataclasses.replace(
+        point(value, 530.0 / (1 + change / 100)), word=word, plateau=near, change_percent=change,
+        low_percent=change - 0.2, high_percent=change + 0.2,
+    )  # fmt: skip
+    if fresh is None:
+        return made
+    return dataclasses.replace(
+        made, fresh_percent=fresh, fresh_low_percent=fresh - 0.3, fresh_high_percent=fresh + 0.3,
+        fresh_word="faster" if fresh < -0.3 else "undecided",
+    )  # fmt: skip
+
+
+BASE = dataclasses.replace(point("1/2", 530.0), plateau="out")
+
+
+@pytest.mark.parametrize(
+    ("points", "says"),
+    [
+        ([point("1/2", 1.0, status="failed")], "nothing was measured; failed: 1/2"),
+        ([BASE, point("3/4", 540.0)], "no comparison yet; p_split 3/4 has the highest median, 540 TFLOP/s"),
+        (
+            [BASE, compared("3/4", -5.0, "faster", "in", -4.5), compared("7/8", -4.9, "faster", "in"),
+             compared("1/4", 6.0, "slower")],
+            "p_split 3/4 is best, 558 TFLOP/s: 4.50% faster than 1/2 (4.20 to 4.80, in fresh processes); "
+            "within 1% of it: 7/8; 1/4 is 6.0% slower than 1/2",
+        ),
+        (
+            [BASE, compared("3/4", -0.6, "faster", "in")],
+            "0.60% faster than 1/2 (0.40 to 0.80); below the margin of 1%, 1/2 may stay",
+        ),
+        ([BASE, compared("3/4", -0.4, "faster", "in", -0.1)], "keep p_split 1/2 (530 TFLOP/s): nothing is faster"),
+        (
+            [dataclasses.replace(BASE, plateau="in"), compared("3/4", 0.1, "equivalent", "in")],
+            "keep p_split 1/2 (530 TFLOP/s): nothing is faster for certain; p_split makes no difference above 1%",
+        ),
+        ([BASE, compared("3/4", 0.4, "undecided", "open")], "undecided: 3/4"),
+    ],
+)  # fmt: skip
+def test_the_sentence_of_a_sweep(points: list[SweepPoint], says: str) -> None:
+    assert says in sweep_verdict("p_split", points, {"": "1/2"}, 0.01)
 
 
 def test_outputs_are_compared_within_a_series() -> None:
@@ -74,7 +124,8 @@ def test_outputs_are_compared_within_a_series() -> None:
     assert same_output(points) == {"bf16/a": True, "bf16/b": True, "fp8/a": True, "fp8/b": False}
     state = SweepState(1, "t", "d", "a", SIM.default_shape, {}, "k", ["a", "b", "c"], "m", ["bf16", "fp8"], "running")
     rows = sweep_rows(state, points)
-    assert [row.output for row in rows] == ["first", "bitwise", "", "first", "differs", ""]
+    assert [row.output for row in rows] == ["baseline", "bitwise", "", "baseline", "differs", ""]
+    assert same_output(points, {"fp8": "b"})["fp8/a"] is False and same_output(points, {"fp8": "b"})["fp8/b"]
     assert rows[2].status == "waiting"
 
 
@@ -112,29 +163,48 @@ def run(order: Order) -> list[object]:
     return [record.body for record in read_log(Path(order.folder))]
 
 
-def test_a_sweep_measures_every_value_in_fresh_workers(sim_order: Make) -> None:
-    job = SweepJob("p_split", ["1/4", "1/2", "3/4"], rounds=4)
+def last_points(bodies: list[object]) -> dict[str, SweepPoint]:
+    """The last word on every value, and on the null arm."""
+    return {body.value: body for body in bodies if isinstance(body, SweepPoint)}
+
+
+def test_a_sweep_compares_every_value_with_the_present_one(sim_order: Make) -> None:
+    job = SweepJob("p_split", ["1/4", "1/2", "3/4", "7/8"], rounds=4, fresh=1)
     bodies = run(sim_order(job=job_to_data(job)))
-    points = [body for body in bodies if isinstance(body, SweepPoint)]
-    assert [(p.value, p.status) for p in points] == [("1/4", "refused"), ("1/2", "measured"), ("3/4", "measured")]
-    half, three = points[1:]
-    assert half.tflops and three.tflops and three.tflops > 1.15 * half.tflops, "the simulated fp8 handoff cost"
-    assert half.bursts == half.traces == 4 and half.wait_p_rest_share and three.wait_p_rest_share
-    assert half.wait_p_rest_share > three.wait_p_rest_share
-    plans = [body for body in bodies if isinstance(body, Plan)]
-    assert [plan.knobs["p_split"] for plan in plans] == ["1/2", "3/4"]
-    workers = {body.worker for body in bodies if isinstance(body, TraceSample)}
-    assert len(workers) == 2, "one fresh traced worker a value"
+    points = last_points(bodies)
+    assert {v: p.status for v, p in points.items()} == {
+        "1/4": "refused", "1/2": "measured", "3/4": "measured", "7/8": "measured", "null arm": "null"
+    }  # fmt: skip
+    half, base, seven = points["1/2"], points["3/4"], points["7/8"]
+    assert half.word == "slower" and half.low_percent and half.low_percent > 15, "the simulated fp8 handoff cost"
+    assert half.plateau == "out" and half.dropped and base.plateau == seven.plateau == "in"
+    assert seven.word == points["null arm"].word == "equivalent" and base.change_percent is None
+    assert half.traces >= 4 and half.wait_p_rest_share and base.wait_p_rest_share
+    assert half.wait_p_rest_share > base.wait_p_rest_share
+    assert seven.fresh_word == "equivalent" and half.fresh_percent is None, "the best alone is measured again"
     states = [body for body in bodies if isinstance(body, SweepState)]
-    assert [s.state for s in states] == ["running", "done"] and "3/4 is best" in states[-1].text
-    assert list(states[0].refused) == ["/1/4"]
+    assert (states[0].state, states[-1].state) == ("running", "done") and "keep p_split 3/4" in states[-1].text
+    assert list(states[0].refused) == ["/1/4"] and states[-1].baselines == {"": "3/4"} and not states[-1].contaminated
+
+
+def test_blocks_of_a_sweep_are_palindromes_in_processes_of_their_own(sim_order: Make) -> None:
+    bodies = run(sim_order(job=job_to_data(SweepJob("p_split", ["1/2", "3/4"], rounds=3, fresh=1))))
+    blocks = [body for body in bodies if isinstance(body, SweepBlock)]
+    measure, fresh = ([b for b in blocks if b.phase == phase] for phase in ("measure", "fresh"))
+    assert all(b.order == b.order[::-1] and len(b.slices_us) == len(b.order) for b in blocks)
+    assert set(measure[0].order) == {"1/2", "3/4", "null arm"} and set(fresh[0].order) == {"1/2", "3/4"}
+    assert len({tuple(b.order) for b in measure}) > 1, "the order is random"
+    assert [b.pilot for b in measure[:5]] == [True] * 4 + [False]
+    workers = {body.worker for body in bodies if isinstance(body, CleanBurst)}
+    assert len(workers) == 5, "two values, the null arm, and both values again in fresh processes"
 
 
 def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
-    job = SweepJob("pv_mode", ["fp8", "bf16"], rounds=8)
-    bodies = run(sim_order(job=job_to_data(job), sim_fault="crash"))
-    points = [body for body in bodies if isinstance(body, SweepPoint)]
-    assert [p.status for p in points] == ["failed", "failed"] and "killed" in points[0].text
+    bodies = run(sim_order(job=job_to_data(SweepJob("pv_mode", ["fp8", "bf16"], rounds=8)), sim_fault="crash"))
+    points = last_points(bodies)
+    assert points["fp8"].status == "failed" and "killed" in points["fp8"].text
+    assert points["bf16"].status == "failed"
+    assert [b.state for b in bodies if isinstance(b, SweepState)][-1] == "done"
 
 
 def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
@@ -146,7 +216,7 @@ def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
         fold.feed(record)
     snapshot = fold.snapshot()
     assert snapshot.sweep is not None and snapshot.sweep.state == "done"
-    assert [p.value for p in snapshot.sweep_points] == ["1/2", "3/4"] and snapshot.simulated
+    assert {p.value for p in snapshot.sweep_points} == {"1/2", "3/4", "null arm"} and snapshot.simulated
 
 
 def live(order: Order) -> tuple[subprocess.Popen[bytes], Control, Callable[[], list[object]]]:
@@ -165,7 +235,7 @@ def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
     process, control, bodies = live(sim_order(stay=True))
     refused = control.ask({"do": "job", "job": {"kind": "sweep", "knob": "p_split", "values": ["1/4"]}})
     assert not refused["ok"] and "K-tiles" in refused["error"]
-    job = {"kind": "sweep", "knob": "p_split", "values": ["1/2"], "rounds": 3}
+    job = {"kind": "sweep", "knob": "p_split", "values": ["1/2", "3/4"], "rounds": 3, "fresh": 0}
     assert control.ask({"do": "job", "job": job})["ok"]
 
     def went_on() -> bool:
@@ -195,7 +265,8 @@ def test_a_sweep_that_is_cut_short_by_another_plan_does_not_begin_again(sim_orde
     wait_until(new_plan_runs)
     control.ask({"do": "stop"})
     assert process.wait(20) == 0
-    assert [body.state for body in bodies() if isinstance(body, SweepState)] == ["running", "stopped"]
+    states = [body.state for body in bodies() if isinstance(body, SweepState)]
+    assert states[-1] == "stopped" and set(states) == {"running", "stopped"}
 
 
 def test_a_bench_without_cupy_says_what_to_install(sim_order: Make, monkeypatch: pytest.MonkeyPatch) -> None:

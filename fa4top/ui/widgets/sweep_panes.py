@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import sweep_rows
+from fa4top.analysis.tables import null_lines, sweep_rows
 from fa4top.ui.glyphs import Row, frame
 from fa4top.ui.plots import MARKS, Curve, curves_plot
 from fa4top.ui.view import View
@@ -64,12 +64,14 @@ _PLAIN = str.maketrans("┌┐└┘─│┤┬├┴┼", "++++-|||||+")
 
 
 class SweepTable(Scrolled):
-    """Every setting: clean TFLOP/s with its spread, against the first of its series, period and waits, output."""
+    """Every setting: clean TFLOP/s, change of time against the baseline with interval and verdict, waits."""
 
     HELP = (
-        "TFLOP/s: median over bursts of the clean twin. against: the first measured value of the series. wait P, "
-        "P 2nd: share of the MMA role's step (traced). output: bit for bit that of the first value, or not. plateau: "
-        "within 1% of the best. Medians only: a difference below the spread means nothing."
+        "time: change against the baseline (the present value), negative is faster; the intervals of all values hold "
+        "together at 95%, however often one looks. fresh: the best again in fresh processes on fresh data, the number "
+        "to quote. wait P, P 2nd: share of the MMA role's step (traced). output: bit for bit the baseline's, or not. "
+        "plateau: not worse than the best by more than the margin. The null arm is the baseline again: if it differs, "
+        "nothing here may be believed."
     )
 
     def table(self, snapshot: Snapshot, view: View, width: int) -> tuple[list[Row], list[Row]]:
@@ -77,11 +79,13 @@ class SweepTable(Scrolled):
         state = snapshot.sweep
         if state is None:
             return [], []
-        wide = width >= 100
+        wide, huge = width >= 100, width >= 118
         series_width = 6 if state.series_knob else 0
         head = f" {'':2}{state.series_knob[: max(0, series_width - 1)]:{series_width}}{state.knob[:7]:8}{'TFLOP/s':>8}"
-        head += f"{'p5 to p95':>14}" if wide else ""
-        head += f"{'against':>10}{'period':>8}{'wait P':>8}{'P 2nd':>7}  output"
+        head += f"{'time':>9}{'interval':>17} " if wide else f"{'time':>9} "
+        head += f"{'verdict':11}{'fresh':>8}" if wide else f"{'verdict':10}"
+        head += f"{'period':>8}" if huge else ""
+        head += f"{'wait P':>8}{'P 2nd':>7}  output"
         signs = marks(view.ascii_only)
         body: list[Row] = []
         for row in sweep_rows(state, snapshot.sweep_points):
@@ -90,22 +94,25 @@ class SweepTable(Scrolled):
                 (f" {signs[number % len(signs)]} ", SERIES_STYLES[number % len(SERIES_STYLES)]),
                 (f"{row.series[: max(0, series_width - 1)]:{series_width}}{row.value[:7]:8}", "text"),
             ]
-            if row.status == "measured":
-                spread = f"{row.spread:>14}" if wide else ""
-                body.append(
-                    [
-                        *start,
-                        (f"{row.tflops:>8}", "strong"),
-                        (spread, "dim"),
-                        (f"{row.against:>10}{row.period:>8}{row.wait_p:>8}{row.wait_rest:>7}", "text"),
-                        (f"  {row.output:8}", "bad" if row.output == "differs" else "dim"),
-                        (
-                            " < plateau" if row.plateau and view.ascii_only else " ◀ plateau" if row.plateau else "",
-                            "good",
-                        ),
-                    ]
-                )
-            else:
+            if row.status != "measured":
                 style = {"refused": "warn", "failed": "bad"}.get(row.status, "dim")
                 body.append([*start, (f" {row.status}  {row.note}", style)])
+                continue
+            word = row.word.split(" ")[0]
+            style = {"faster": "good", "slower": "bad"}.get(word, "dim")
+            body.append(
+                [
+                    *start,
+                    (f"{row.tflops:>8}", "strong"),
+                    (f"{row.against:>9}", "text"),
+                    (f"{row.interval:>17} " if wide else " ", "dim"),
+                    (f"{word:11}" if wide else f"{word:10}", style),
+                    (f"{row.fresh:>8}" if wide else "", "strong"),
+                    (f"{row.period:>8}" if huge else "", "text"),
+                    (f"{row.wait_p:>8}{row.wait_rest:>7}", "text"),
+                    (f"  {row.output:8}", "bad" if row.output == "differs" else "dim"),
+                    (f" {'<' if view.ascii_only else '◀'} {row.plateau}" if row.plateau else "", "good"),
+                ]
+            )
+        body += [[(f"   {line}", "dim")] for line in null_lines(snapshot.sweep_points)]
         return [[(head, "dim")]], body
