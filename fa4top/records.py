@@ -382,7 +382,7 @@ class SweepPoint(Body, kind="sweep_point"):
 
 @dataclass(frozen=True)
 class AbState(Body, kind="ab"):
-    """An A/B's plan and course: starting, running, done, stopped (cut short) or failed.
+    """An A/B's plan and course: starting, running, done, stopped (cut short), failed, or cleared by a viewer.
 
     ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is
     burst or sustained; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs. ``l2`` is its state before
@@ -458,7 +458,8 @@ class AbPair(Body, kind="ab_pair"):
 
 @dataclass(frozen=True)
 class AbArm(Body, kind="ab_arm"):
-    """One arm so far: medians of its clean slices and of its traced launches (periods and waits in cycles)."""
+    """One arm so far: medians of its clean slices and of its traced launches (periods and waits in cycles).
+    ``power_w``: in sustained mode, NVML's reading at the end of its slices; bursts are too short for it."""
 
     ab_id: int
     arm: str
@@ -474,6 +475,7 @@ class AbArm(Body, kind="ab_arm"):
     output: str
     output_text: str
     rejected: int
+    power_w: float | None = None
 
 
 @dataclass(frozen=True)

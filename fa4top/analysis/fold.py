@@ -359,6 +359,11 @@ class Fold:
             self._ab_blocks.clear()
             self._ab_pairs.clear()
         self._ab = record.body
+        if record.body.state == "cleared":
+            self._ab = None
+            self._ab_arms = {}
+            self._ab_blocks.clear()
+            self._ab_pairs.clear()
         self._line(record, "info", f"A/B {record.body.state} {record.body.text}".rstrip())
 
     def _on_ab_block(self, record: Envelope) -> None:

@@ -235,6 +235,8 @@ def ab_rows(state: AbState, arms: Sequence[AbArm]) -> list[tuple[str, str, str]]
     for cause in sorted({cause for arm in arms for cause, cycles in arm.waits_cycles.items() if cycles > 0.5}):
         line(f"mma {cause}", lambda arm, cause=cause: _wait(arm, cause))  # type: ignore[misc]
     line("SM clock", lambda arm: f"{arm.sm_clock_mhz:.0f} MHz" if arm.sm_clock_mhz else "?")
+    if any(arm.power_w is not None for arm in arms):
+        line("power", lambda arm: f"{arm.power_w:.0f} W" if arm.power_w is not None else "?")
     line("probe effect", lambda arm: f"{arm.probe_effect:+.1%}" if arm.probe_effect is not None else "?")
     line("output", lambda arm: arm.output_text)
     return rows

@@ -14,7 +14,7 @@ from fa4top.engine.bench import JobFailed
 from fa4top.engine.jobs import AbJob, JobHost, changed_order
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerGone
-from fa4top.records import AbArm, AbBlock, AbPair, AbState
+from fa4top.records import AbArm, AbBlock, AbPair, AbState, CleanBurst
 
 PILOTS = 4
 TRACE_EVERY = 2
@@ -64,6 +64,7 @@ class _Run:
         self._pilots: list[float] = []
         self._cycles: list[float] = []
         self._l2_gap: dict[str, float] = {}
+        self._power: dict[str, list[float]] = {}
         self._number = 0
         self._tripped: list[str] = []
         self._rejected = 0
@@ -236,7 +237,7 @@ class _Run:
         """One block, recorded; its ratio when it counts. In a pair of tier 2 a block alone is no evidence."""
         order = self._coin.block_order()
         before = self._host.held_back()
-        bursts = [await self._slices.slice(self._arms[name]) for name in order]
+        bursts = [await self._slice(name) for name in order]
         reading = self._host.gpu_now()
         self._number += 1
         slices, clocks = [b.times_us for b in bursts], [b.sm_clock_mhz for b in bursts]
@@ -282,6 +283,13 @@ class _Run:
             self._report()
         self._last_verdict = found
         return ratio if passed.accepted else None
+
+    async def _slice(self, name: str) -> CleanBurst:
+        """One slice; a sustained one is long enough for NVML's power to be its own."""
+        burst = await self._slices.slice(self._arms[name])
+        if self._slices.sustained and (reading := self._host.gpu_now()) is not None and reading.power_w is not None:
+            self._power.setdefault(name, []).append(reading.power_w)
+        return burst
 
     def _reject(self, tripped: str) -> None:
         """A block that does not count; when too many do not, the slices rest longer."""
@@ -356,5 +364,6 @@ class _Run:
                     arm.output,
                     arm.output_text,
                     arm.rejected,
+                    statistics.median(self._power[arm.name]) if arm.name in self._power else None,
                 )
             )

@@ -21,7 +21,18 @@ from fa4top.engine.standby import Standby
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone, WorkerProcess
-from fa4top.records import Body, Check, CleanBurst, Envelope, GpuSample, Notice, Output, TraceSample, WorkerState
+from fa4top.records import (
+    AbState,
+    Body,
+    Check,
+    CleanBurst,
+    Envelope,
+    GpuSample,
+    Notice,
+    Output,
+    TraceSample,
+    WorkerState,
+)
 
 FIRST_BURST_DEADLINE_S = 60.0
 MIN_DEADLINE_S = 2.0
@@ -72,6 +83,9 @@ class LiveProgram:
         self._replan: Order | None = None
         self._job: Job | None = job_from_data(order.job) if order.job else None
         self._next_job: Job | None = None
+        self._ab: AbState | None = None
+        self._simulated_gpu: GpuSample | None = None
+        self._clear = False
         self._job_workers: set[WorkerProcess] = set()
         self._standby = Standby(self._fresh)
         self._wake = asyncio.Event()
@@ -83,6 +97,8 @@ class LiveProgram:
 
     def append(self, body: Body) -> None:
         """Add a record to the log."""
+        if isinstance(body, AbState):
+            self._ab = body
         self._log.append(body)
 
     def next_plan_id(self) -> int:
@@ -91,6 +107,8 @@ class LiveProgram:
         return self._plan_id
 
     def _deliver(self, record: Envelope) -> None:
+        if isinstance(record.body, GpuSample):
+            self._simulated_gpu = record.body  # only simulated devices read themselves
         self._log.append(record.body, record.source, record.wall_ns, record.mono_ns)
 
     def set_paused(self, paused: bool) -> None:
@@ -109,6 +127,20 @@ class LiveProgram:
         """Interrupt what runs, do this, then go on with the plan."""
         self._next_job = job
         self._changed.set()
+
+    def clear_ab(self) -> None:
+        """End the A/B that runs, if any, and forget it; the plan goes on."""
+        self._clear = True
+        if isinstance(self._job, AbJob):
+            self._changed.set()
+        else:
+            self._cleared()
+
+    def _cleared(self) -> None:
+        self._clear = False
+        if self._ab is not None:
+            self.append(replace(self._ab, state="cleared", text="cleared by a viewer"))
+            self._ab = None
 
     async def run(self) -> None:
         """Until cancelled, or until workers keep dying (Stopped), or until the order's job is done."""
@@ -205,6 +237,8 @@ class LiveProgram:
         elif isinstance(failure, Exception):
             raise failure
         self._changed.clear()
+        if self._clear:
+            self._cleared()
         self.order, self._replan = self._replan or self.order, None
         # a job that was cut short is over
         self._job, self._next_job = self._next_job, None
@@ -338,7 +372,7 @@ class LiveProgram:
     def gpu_now(self) -> GpuSample | None:
         """NVML's readings at this moment, recorded; None where there are none."""
         if self._telemetry is None:
-            return None
+            return self._simulated_gpu
         self._telemetry_due = time.monotonic() + NVML_PERIOD_S
         workers = (*self._workers.values(), *self._job_workers)
         own = frozenset(w.pid for w in workers if w.pid is not None)

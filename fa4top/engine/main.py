@@ -76,6 +76,8 @@ class Engine:
             return self._change(command)
         elif kind == "job":
             return self._start_job(command)
+        elif kind == "clear":
+            self._program.clear_ab()
         elif kind != "hello":
             return {"ok": False, "error": f"unknown command {kind}"}
         return {"ok": True, "session": self.order.session_id, "paused": self._program.paused}

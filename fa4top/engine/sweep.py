@@ -47,8 +47,16 @@ def settings_of(order: Order, job: SweepJob) -> list[Setting]:
     return result
 
 
+def with_present_value(order: Order, job: SweepJob) -> SweepJob:
+    """The job with the knob's present value among those swept: it is what the others are compared with."""
+    present = order.knobs.get(job.knob)
+    if present is None or present in job.values:
+        return job
+    return replace(job, values=[present, *job.values])
+
+
 def baselines_of(order: Order, settings: Iterable[Setting], knob: str) -> dict[str, str]:
-    """By series: the value that the others are compared with, the present one where it is swept, else the first."""
+    """By series: the value that the others are compared with, the present one where it can run, else the first."""
     found: dict[str, str] = {}
     for setting in settings:
         if setting.problem is None and (setting.series not in found or setting.value == order.knobs.get(knob)):
@@ -58,7 +66,7 @@ def baselines_of(order: Order, settings: Iterable[Setting], knob: str) -> dict[s
 
 async def run_sweep(host: JobHost, job: SweepJob) -> None:
     """Until the last series is measured. A setting that fails is recorded as failed; the sweep goes on."""
-    sweep = _Sweep(host, job)
+    sweep = _Sweep(host, with_present_value(host.order, job))
     try:
         await sweep.run()
     except asyncio.CancelledError:
@@ -170,6 +178,7 @@ class _Series:
         self._arms: dict[str, Arm] = {}
         self._evidence = SweepEvidence([baseline], baseline, NULL, job.margin, 1, job.seed)
         self._dropped: set[str] = set()
+        self._fresh = False
         self._number = self._rejected = self._loosened = self._turn = 0
 
     async def run(self, found: Mapping[str, Arm | BaseException]) -> None:
@@ -198,24 +207,24 @@ class _Series:
         base = self._arms.get(self._baseline)
         if base is not None:
             self._host.append(base.order.plan(base.plan_id))
-        for name in sorted(self._arms, key=lambda name: name != self._baseline):
-            await self._guarded(name, self._verify(name))
+        await asyncio.gather(*(self._guarded(name, self._verify(name)) for name in list(self._arms)))
+        if self._baseline in self._arms:
+            self._compare(self._arms[self._baseline])
         names = list(self._arms)
         self._evidence = SweepEvidence(
             names, self._baseline, NULL, self._job.margin, self._sweep.comparisons, self._job.seed
         )
 
     async def _verify(self, name: str) -> None:
-        arm, base = self._arms[name], self._arms.get(self._baseline)
-        problem = await verify(arm)
-        if not problem and base is not None and arm.output != base.output:
-            names = bitwise_knobs(base.order, arm.order)
-            if names is not None:
-                problem = (
-                    f"the output differs from {self._baseline}'s, though {names} should leave it equal bit for bit"
-                )
-        if problem:
+        if problem := await verify(self._arms[name]):
             self._lose(name, problem)
+
+    def _compare(self, base: Arm) -> None:
+        for name, arm in list(self._arms.items()):
+            knobs = bitwise_knobs(base.order, arm.order)
+            if arm.output != base.output and knobs is not None:
+                why = f"the output differs from {self._baseline}'s, though {knobs} should leave it equal bit for bit"
+                self._lose(name, why)
 
     async def _guarded(self, name: str, doing: object) -> bool:
         """Await something of this arm; if a worker is lost, the arm is out and the sweep goes on."""
@@ -237,8 +246,8 @@ class _Series:
         self._failed(name, why)
 
     def _failed(self, name: str, why: str) -> None:
-        if name == NULL:
-            self._host.say("warning", f"sweep: the null arm failed: {why}")
+        if name == NULL or self._fresh:
+            self._host.say("warning", f"sweep: {name} failed{' in a fresh process' * self._fresh}: {why}")
             return
         self._sweep.put(SweepPoint(self._sweep.id, 0, self._series, name, "failed", why))
 
@@ -362,17 +371,22 @@ class _Series:
         found = await start_arms(self._host, {n: replace(orders[n], seed=orders[n].seed + 1) for n in chosen})
         try:
             await fresh.take_fresh(found)
+        except WorkerGone as gone:
+            self._host.append(gone.fault)
+            self._host.say("warning", f"sweep: the best were not measured again: {gone.fault.text}")
         finally:
             await fresh._end()
 
     async def take_fresh(self, found: Mapping[str, Arm | BaseException]) -> None:
         """Measure these again and put their figures beside the first ones."""
+        self._fresh = True
         self._arms = {name: arm for name, arm in found.items() if isinstance(arm, Arm)}
         if self._baseline not in self._arms:
             self._host.say("warning", "sweep: the baseline failed in a fresh process; the best were not measured again")
             return
-        for name in list(self._arms):
-            if problem := await verify(self._arms[name]):
+        problems = await asyncio.gather(*(verify(arm) for arm in self._arms.values()))
+        for name, problem in zip(list(self._arms), problems, strict=True):
+            if problem:
                 self._host.say("warning", f"sweep: {name} in a fresh process: {problem}")
                 del self._arms[name]
         names = list(self._arms)

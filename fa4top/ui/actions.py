@@ -34,6 +34,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("edit", "e", "edit", "edit", "another shape or setting, in fresh workers", show=True),
     Action("compare", "b", "compare", "compare", "compare the present setting with another", show=True),
     Action("promote", "x", "promote", "promote", "A/B: B's setting becomes the live plan"),
+    Action("clear", "c", "clear", "clear", "A/B: end it and clear the screen; the live plan goes on"),
     Action("sweep", "s", "sweep", "sweep", "sweep a knob; the live plan goes on afterwards", show=True),
     Action("run", "r", "run", "run", "A/B screen: replicate over fresh pairs; else: measure this chip's instructions"),
     Action("faster", "plus", "refresh_rate(2.0)", "more redraws", "redraw more often"),

@@ -297,6 +297,8 @@ class Fa4topApp(App[str]):
                 "a": state.a,
                 "b": state.b,
                 "margin": state.margin,
+                "mode": state.mode,
+                "l2": state.l2,
                 "tier": 2,
                 "budget_s": AB_REPLICATE_S,
             }
@@ -355,6 +357,13 @@ class Fa4topApp(App[str]):
             self.notify("there is no B to promote", severity="warning")
             return
         self._command({"do": "plan", "shape": "", "knobs": state.b})
+
+    def action_clear(self) -> None:
+        """End the A/B and forget it."""
+        if self._snapshot.ab is None or not isinstance(self._source, LiveSource):
+            self.notify("there is no A/B to clear", severity="warning")
+            return
+        self._command({"do": "clear"})
 
     def action_edit(self) -> None:
         """Another plan."""
@@ -415,7 +424,7 @@ class Fa4topApp(App[str]):
         return run
 
 
-def ab_fields(b: str, margin: str) -> dict[str, Any]:
+def ab_fields(b: str, margin: str, mode: str = "burst") -> dict[str, Any]:
     """What was typed into the form of an A/B, as fields of its job.
 
     Raises:
@@ -427,7 +436,9 @@ def ab_fields(b: str, margin: str) -> dict[str, Any]:
         if not equals or not name or not value:
             raise ValueError(f"'{word}': write KNOB=VALUE, for example p_split=1/2")
         knobs[name] = value
-    return {"b": knobs, "margin": margin_share(margin), "until_decided": False, "budget_s": AB_WATCH_S}
+    if mode not in ("burst", "sustained"):
+        raise ValueError(f"mode '{mode}': write burst or sustained")
+    return {"b": knobs, "margin": margin_share(margin), "until_decided": False, "budget_s": AB_WATCH_S, "mode": mode}
 
 
 def sweep_fields(values: str, series: str) -> dict[str, Any]:

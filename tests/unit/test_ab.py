@@ -148,6 +148,44 @@ def test_a_wrong_output_is_no_verdict(sim_order: Make) -> None:
     assert word(found) == "invalid" and found.ab is not None and "the output is wrong" in found.ab.text
 
 
+@pytest.mark.parametrize("fault", ["drift", "position", "noise"])
+def test_what_disturbs_both_arms_leads_to_no_false_verdict(sim_order: Make, fault: str) -> None:
+    order = sim_order(job=job_to_data(AbJob(budget_s=4.0, margin=0.02, until_decided=False)), sim_fault=fault)
+    found = run(order)
+    assert word(found) in ("equivalent", "undecided"), found.ab
+    assert len(found.ab_blocks) > 40
+
+
+@pytest.mark.parametrize("fault", ["drift", "droop"])
+def test_a_difference_is_found_in_spite_of_drift_and_of_a_clock_that_droops_under_load(
+    sim_order: Make, fault: str
+) -> None:
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"})), sim_fault=fault))
+    assert word(found) == "slower" and found.ab is not None and found.ab.clock.startswith("in cycles +3.0")
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("foreign", "the gate can not be met"),
+        ("hungry", "compare in sustained mode"),
+    ],
+)
+def test_blocks_that_do_not_count_lead_to_no_verdict(sim_order: Make, fault: str, says: str) -> None:
+    job = AbJob(b={"handicap": "3"}, budget_s=10.0)
+    found = run(sim_order(job=job_to_data(job), sim_fault=fault))
+    assert word(found) == "invalid" and found.ab is not None and says in found.ab.text, found.ab
+    assert all(block.reason for block in found.ab_blocks if not block.accepted)
+
+
+def test_sustained_mode_takes_what_bursts_reject(sim_order: Make) -> None:
+    """The clock that a setting pulls down is part of its effect there: here it eats up most of a 3% difference."""
+    job = AbJob(b={"handicap": "3"}, mode="sustained", budget_s=20.0)
+    found = run(sim_order(job=job_to_data(job), sim_fault="hungry"))
+    assert word(found) == "slower" and found.ab is not None and found.ab.mode == "sustained"
+    assert all(block.accepted for block in found.ab_blocks)
+
+
 def test_dangerous_arms_are_refused(sim_order: Make) -> None:
     problems = arm_orders(sim_order(), AbJob(b={"p_split": "1/4"}))[1]
     assert len(problems) == 1 and problems[0].startswith("arm B: ") and "K-tiles" in problems[0]

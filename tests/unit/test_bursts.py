@@ -74,6 +74,10 @@ def stand_in(log: Log, persisting: int = 0) -> Any:
         def deviceGetLimit(which: int) -> int:
             return persisting
 
+        @staticmethod
+        def deviceSetLimit(which: int, value: int) -> None:
+            log.append(("limit", value))
+
     class Cuda:
         runtime = Runtime
         alloc = staticmethod(lambda size: Memory(log, size))

@@ -94,10 +94,13 @@ class BurstTimer:
     def _prepare_flush(self) -> None:
         if self._flush is not None:
             return
-        if self._cupy.cuda.runtime.deviceGetLimit(PERSISTING_LIMIT):
+        runtime = self._cupy.cuda.runtime
+        if runtime.deviceGetLimit(PERSISTING_LIMIT):
+            runtime.deviceSetLimit(PERSISTING_LIMIT, 0)  # of this process; some drivers start with a share
+        if left := runtime.deviceGetLimit(PERSISTING_LIMIT):
             raise TargetError(
                 "L2 set aside",
-                "part of the L2 cache is set aside for persisting data: it can not be emptied",
+                f"{left} bytes of the L2 cache are set aside for persisting data: they can not be emptied",
                 "reset cudaLimitPersistingL2CacheSize, or measure with --l2 warm",
             )
         self._flush = self._cupy.cuda.alloc(self._l2_bytes * FLUSH_TIMES)

@@ -22,6 +22,8 @@ from fa4top.targets.sim.trace import LaunchFacts, write_buffer
 
 CHECK_ROWS = 6
 REST_S = 0.1  # simulated pause between bursts
+DRIFT_PER_S, DRIFT_WRAP_S = 0.0005, 600.0
+AT_ONCE_S = 0.009
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
 
 LAYOUTS = {
@@ -60,6 +62,8 @@ class SimLauncher:
         self._buffer = np.zeros(self.layout.total_bytes, dtype=np.uint8)
         self._generation = 0
         self._traced = 0
+        self._bursts = 0
+        self._last_burst_s = 0.0
         self._ns = 1_000_000_000
         common = chip.common
         share = common.detail_share if request.detail else common.probe_share
@@ -105,9 +109,23 @@ class SimLauncher:
         self._device.clock.rest(REST_S)
         readings = [self._device.launch_us(self._slowdown) for _ in range(launches)]
         self._fault_now()
-        return Burst(
-            [time_us * self._handicap for time_us, _ in readings], float(np.mean([mhz for _, mhz in readings])), l2
-        )
+        factor, clock_factor = self._disturbed()
+        times_us = [time_us * self._handicap * factor / clock_factor for time_us, _ in readings]
+        return Burst(times_us, clock_factor * float(np.mean([mhz for _, mhz in readings])), l2)
+
+    def _disturbed(self) -> tuple[float, float]:
+        """Factors on times and on the clock, of what disturbs a comparison."""
+        factor, clock_factor = 1.0, 1.0
+        now = time.monotonic()
+        if "drift" in self._faults:
+            factor *= 1.0 + DRIFT_PER_S * (now % DRIFT_WRAP_S)
+        if "position" in self._faults and now - self._last_burst_s < AT_ONCE_S:
+            factor *= 0.98
+        self._bursts += 1
+        if "hungry" in self._faults and self._handicap == 1.0 and self._bursts % 2:
+            clock_factor = 0.975
+        self._last_burst_s = time.monotonic()
+        return factor, clock_factor
 
     def traced_launch(self, cta: int) -> Capture:
         """Simulate the recording CTA and write its buffer."""
@@ -156,7 +174,7 @@ class SimLauncher:
             None,
             self._chip.memory_mib,
             ["SW power cap"] if throttled else [],
-            [],
+            [4242] if "foreign" in self._faults else [],
         )
 
     def close(self) -> None:

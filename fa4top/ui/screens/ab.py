@@ -43,5 +43,6 @@ class AbForm(KnobForm):
         fields = (
             Field("b", "B differs by: KNOB=VALUE, with spaces between (nothing: A against A)"),
             Field("margin", "margin: what counts as equal; it can not be changed later", "1%"),
+            Field("mode", "burst (speed at boost) or sustained (at power equilibrium)", "burst"),
         )
         super().__init__("Compare the present setting (A) with another (B)", fields, description, send, f"A: {present}")

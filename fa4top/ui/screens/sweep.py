@@ -8,10 +8,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Footer
 
+from fa4top.analysis.fold import Snapshot
 from fa4top.targets.base import Description, Knob
 from fa4top.ui.screens.bench import TableScreen
 from fa4top.ui.screens.form import Field, KnobForm
+from fa4top.ui.view import View
 from fa4top.ui.widgets.sentence import SweepHead, SweepSentence
+from fa4top.ui.widgets.sweep_heat import GRID_FROM, SweepHeat
 from fa4top.ui.widgets.sweep_panes import SweepGraph, SweepTable
 from fa4top.ui.widgets.title import Title
 
@@ -29,10 +32,16 @@ class SweepScreen(TableScreen):
             yield SweepGraph("tflops", "TFLOP/s, clean", 1.0, id="tflops")
             yield SweepGraph("wait_p_share", "wait P, % of MMA step", 100.0, id="wait_p")
             yield SweepGraph("wait_p_rest_share", "wait P 2nd, %", 100.0, id="wait_rest")
+            yield SweepHeat(id="heat")
             yield SweepGraph("period_cycles", "period, cycles", 1.0, id="period")
         yield SweepTable(id="table")
         yield SweepSentence(id="verdict")
         yield Footer(show_command_palette=False)
+
+    def show(self, snapshot: Snapshot, view: View) -> None:
+        """A heat map in the place of the waits when there are many series."""
+        self.set_class(snapshot.sweep is not None and len(snapshot.sweep.series) >= GRID_FROM, "grid")
+        super().show(snapshot, view)
 
     def on_resize(self) -> None:
         """The fourth graph only where it can be read."""

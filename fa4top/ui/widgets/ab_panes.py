@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from math import expm1
 
+from fa4top.analysis.ab_verdict import detectable
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.tables import ab_rows, milestones
 from fa4top.records import AbBlock, AbPair
@@ -62,6 +64,8 @@ class AbIntervals(Lines):
         body: list[Row] = [self._axis(inner, low, high)]
         body += [self._interval(block, inner, low, high, block is telling[-1]) for block in telling]
         foot = f"margin {100 * state.margin:g}%" + ("" if low <= 0.0 <= high else f" {self.g.dot} 0 lies outside")
+        if not replicated and (seen := detectable_now(snapshot.ab_blocks)) is not None:
+            foot += f" {self.g.dot} four runs in five would see {100 * expm1(seen):.2f}% by now"
         return frame(body, width, height, title, self.g, foot=foot)
 
     def _axis(self, width: int, low: float, high: float) -> Row:
@@ -102,6 +106,12 @@ class AbIntervals(Lines):
                 char = ":" if self._view.ascii_only else "┊"
             row.append((char, style if inside or i == dot else "frame"))
         return row
+
+
+def detectable_now(blocks: Sequence[AbBlock]) -> float | None:
+    """Log ratio that 80% of runs with this noise detect within as many blocks; None while there are few."""
+    ratios = [block.log_ratio for block in blocks if block.accepted and not block.pilot]
+    return detectable(statistics.stdev(ratios), len(ratios)) if len(ratios) > 2 else None
 
 
 def axis_range(blocks: Sequence[AbBlock | AbPair], margin: float) -> tuple[float, float]:

@@ -78,15 +78,18 @@ class AbSentence(VerdictLine):
 class AbHead(Lines):
     """What is compared, on what."""
 
-    HELP = "Target, mode and tier of the comparison."
+    HELP = "Target, mode, state of the L2 and tier of the comparison; the ratio in cycles when it is done."
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """One row."""
         state = snapshot.ab
         if state is None:
             return [[(" A/B", "strong")]]
-        parts = [state.target, state.device.replace("NVIDIA ", ""), f"{state.mode}, tier {state.tier}"]
-        return [[(" A/B  ", "strong"), (f" {self.g.dot} ".join(parts), "text")]]
+        parts = [state.target, state.device.replace("NVIDIA ", ""), f"{state.mode}, L2 {state.l2}, tier {state.tier}"]
+        row: Row = [(" A/B  ", "strong"), (f" {self.g.dot} ".join(parts), "text")]
+        if state.clock:
+            row.append((f"  {state.clock}", "dim"))
+        return [row]
 
 
 class BenchHead(Lines):
