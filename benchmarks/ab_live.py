@@ -1,10 +1,11 @@
 """A/B on a real GPU, many runs: how often A against A is called different, and how soon a known difference is found.
 
-    python benchmarks/ab_live.py aa     [PAIRS RUNS BLOCKS SHAPE]   A against A; every block is looked at
+    python benchmarks/ab_live.py aa     [PAIRS RUNS BLOCKS SHAPE SEED]   A against A; every block is looked at
     python benchmarks/ab_live.py known  [PAIRS RUNS]                0.25% and 1% injected by a delay kernel
 
 A pair is two fresh worker processes with their twins; runs of a pair have coins and pilots of their own. Traced
-launches between the blocks are left out. The target is builtin; FA4TOP_BENCH_TARGET=sim tries the script without a GPU.
+launches between the blocks are left out; for ``aa`` slices are of two launches, with a kernel's time of rest. The
+target is builtin; FA4TOP_BENCH_TARGET=sim tries the script without a GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import click
 
 from fa4top.cli.choose import make_order
 from fa4top.cli.options import run_options
-from fa4top.engine import ab
+from fa4top.engine import ab, pace
+from fa4top.engine import arms as arms_module
 from fa4top.engine.jobs import AbJob
 from fa4top.engine.live import LiveProgram
 from fa4top.engine.order import Order
@@ -84,29 +86,32 @@ class Runs:
 
 async def main(what: str, numbers: list[str]) -> None:
     ab.TRACE_EVERY = 10**9
+    if what == "aa":
+        pace.BURST_US, arms_module.LEAST_GAP_S = 3300.0, 0.0005
     pairs, runs = (int(n) for n in (numbers + ["12", "5"][len(numbers) :])[:2])
     blocks = int(numbers[2]) if len(numbers) > 2 else 200
     shape = numbers[3] if len(numbers) > 3 else ""
+    seed = int(numbers[4]) if len(numbers) > 4 else 0
     with tempfile.TemporaryDirectory() as folder:
         order = order_for(folder, shape)
         host = LiveProgram(order, SessionLog(Path(order.folder) / "log.jsonl", order.simulated), lambda *_: None)
         await host._take_gpu()
         try:
             if what == "aa":
-                await against_itself(host, pairs, runs, blocks)
+                await against_itself(host, pairs, runs, blocks, seed)
             else:
                 await known(host, pairs, runs)
         finally:
             await host.close()
 
 
-async def against_itself(host: LiveProgram, pairs: int, runs: int, blocks: int) -> None:
+async def against_itself(host: LiveProgram, pairs: int, runs: int, blocks: int, seed: int) -> None:
     false, done, estimates, spreads, rejected = 0, 0, [], [], 0
     for pair in range(pairs):
         arms = Runs(host, AbJob())
         await arms.ready()
         for number in range(runs):
-            run, called, seconds = await arms.run(1000 * pair + number, blocks, False)
+            run, called, seconds = await arms.run(seed + 1000 * pair + number, blocks, False)
             assert run._evidence is not None
             ratios = [float(x) for x in run._evidence.blocks]
             false, done = false + bool(called), done + 1

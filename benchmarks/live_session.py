@@ -1,14 +1,16 @@
 """A live session on a GPU: how soon B shows a number, and what watching costs the kernel.
 
-    python benchmarks/live_session.py b TARGET KNOB=VALUE ...   from the command to B's first number; A goes on meanwhile
-    python benchmarks/live_session.py watched TARGET [ROUNDS]   clean kernel time with a TUI attached (tmux), and without
+    python benchmarks/live_session.py b TARGET KNOB=VALUE ...  from the command to B's first number; A goes on meanwhile
+    python benchmarks/live_session.py watched TARGET [ROUNDS]  clean kernel time with a TUI attached (tmux), and without
 
 ``b`` sends what the form of key b sends. ``watched`` attaches and detaches in random order, and compares medians.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -58,16 +60,24 @@ def latency(order: Order, control: Control, settings: list[str]) -> None:
     until(lambda: sum(isinstance(r.body, CleanBurst) for r in records(order)) > 40, 120.0)
     times = []
     for setting in settings:
-        time.sleep(20.0 if order.target == "fa4" else 4.0)  # workers that stand by import meanwhile
+        time.sleep(16.0 if order.target == "fa4" else 4.0)  # workers that stand by import meanwhile
         began = time.monotonic_ns()
         answer = control.ask({"do": "job", "job": {"kind": "ab", **ab_fields(setting, "1%"), "budget_s": 4.0}})
         assert answer["ok"], answer
 
         def first(since: int = began) -> Envelope | None:
-            own = (r for r in records(order, since) if isinstance(r.body, AbArm) and r.body.arm == "B")
+            own = (
+                r
+                for r in records(order, since)
+                if (isinstance(r.body, AbArm) and r.body.arm == "B")
+                or (isinstance(r.body, AbState) and r.body.state in ("done", "failed"))
+            )
             return next(own, None)
 
         found = until(first, 60.0)
+        if not isinstance(found.body, AbArm):
+            print(f"{setting}: no number: {found.body.text}", flush=True)
+            continue
         seconds = (found.mono_ns - began) / 1e9
         times.append(seconds)
         since = records(order, began)
@@ -80,7 +90,8 @@ def latency(order: Order, control: Control, settings: list[str]) -> None:
         print(f"{setting}: {seconds:.1f} s; bursts meanwhile: {a_goes_on}; {'; '.join(stages)}", flush=True)
 
         def over(since: int = began) -> bool:
-            return any(isinstance(r.body, AbState) and r.body.state == "done" for r in records(order, since))
+            states = [r.body.state for r in records(order, since) if isinstance(r.body, AbState)]
+            return states[-1:] in (["done"], ["failed"])
 
         until(over, 60.0)
     print(f"B's first number: median {statistics.median(times):.1f} s of {len(times)}")
@@ -115,8 +126,10 @@ def watched(order: Order, rounds: int) -> None:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the engine is stopped
     what, target, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = os.environ.get("FA4TOP_BENCH_RECORD", temporary)
         order: Order = order_of.main(["--target", target, "--record", folder], standalone_mode=False)
         order = replace(order, stay=True)
         process = start_engine(order)

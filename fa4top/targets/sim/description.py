@@ -86,4 +86,5 @@ DESCRIPTION = Description(
     simulated=True,
     shape_problem=shape_problem,
     hazard=setting_hazard,
+    prepare="fa4top.targets.sim.launch:import_ahead",
 )
