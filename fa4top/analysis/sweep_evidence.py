@@ -80,6 +80,7 @@ class SweepEvidence:
         self._blocks: list[dict[str, float]] = []
         self._evidence: dict[str, Evidence] = {}
         self.live = list(names)
+        self.least = 0.0  # log ratio that two processes alone may differ by
 
     @property
     def pilot(self) -> bool:
@@ -154,7 +155,7 @@ class SweepEvidence:
                     plateau = INSIDE
                 elif pair.low > log1p(self._margin):
                     plateau = OUTSIDE
-            said = verdict(evidence, self._margin, seconds_per_block) if evidence else None
+            said = verdict(evidence, self._margin, seconds_per_block, least=self.least) if evidence else None
             log_e = evidence.log_e if evidence else 0.0
             found[name] = Standing(said, plateau, log_e, evidence.interval if evidence else wide)
         return found
@@ -167,7 +168,10 @@ class SweepEvidence:
         for name in self.live:
             if name in keep or not self._blocks or not self._evidence:
                 continue
-            if self._pair(name, leader).low > 0.0 and verdict(self._evidence[name], self._margin).decided:
+            if (
+                self._pair(name, leader).low > 0.0
+                and verdict(self._evidence[name], self._margin, least=self.least).decided
+            ):
                 result.append(name)
         return result
 
@@ -190,7 +194,7 @@ class SweepEvidence:
         evidence = self._evidence.get(self._null)
         if evidence is None:
             return ""
-        said = verdict(evidence, self._margin)
+        said = verdict(evidence, self._margin, least=self.least)
         if said.word in ("faster", "slower") and not said.equivalent:
             return f"the null arm, the same setting again, came out {said.word} by {abs(said.estimate_percent):.2f}%"
         return ""

@@ -7,7 +7,7 @@ import statistics
 import time
 
 from fa4top.analysis.ab_blocks import MOST_REJECTED, Coin, block_ratio, gate, moved, unfair_gate
-from fa4top.analysis.ab_verdict import INVALID, Verdict, clock_sentence, verdict
+from fa4top.analysis.ab_verdict import INVALID, Verdict, clock_sentence, resolution, verdict
 from fa4top.analysis.evidence import ALPHA, Evidence, hodges_lehmann, mixture_scale
 from fa4top.engine.arms import Arm, Slices, ask_check, bitwise_knobs, start_arm, verify
 from fa4top.engine.bench import JobFailed
@@ -255,7 +255,9 @@ class _Run:
             self._reject(passed.tripped)
         self._seconds_per_block = (time.monotonic() - began) / self._number
         known = None if pilot else self._evidence
-        found = self._verdict() if known else None
+        verdict_now = self._verdict()
+        # before the pilot is over nothing is known, but that nothing will be known may be
+        found = verdict_now if known or verdict_now.word == INVALID else None
         self._host.append(
             AbBlock(
                 self._id,
@@ -330,7 +332,8 @@ class _Run:
         if not invalid and reject_limit:
             invalid = f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
         evidence = self._evidence or Evidence(1.0)
-        return verdict(evidence, self._job.margin, self._seconds_per_block, invalid)
+        least = resolution(self._arms["A"].time_us) if self._arms else 0.0
+        return verdict(evidence, self._job.margin, self._seconds_per_block, invalid, least=least)
 
     async def _trace(self) -> None:
         """One traced launch an arm, outside the blocks; the coin decides who goes first."""

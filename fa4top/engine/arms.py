@@ -50,6 +50,11 @@ class Arm:
         """A slice of a block that counts."""
         self.bursts = [*self.bursts[-KEPT:], burst]
 
+    @property
+    def time_us(self) -> float | None:
+        """Median launch of the last slice that counted."""
+        return statistics.median(self.bursts[-1].times_us) if self.bursts else None
+
     def point(self, sweep_id: int, series: str, value: str) -> SweepPoint | None:
         """What was measured so far; None while there is nothing."""
         state = self.clean.state
@@ -149,23 +154,20 @@ class Slices:
         self.gap_s = max(self.gap_s, median_us * 1e-6)
 
     async def warm_up(self, arms: Sequence[Arm]) -> None:
-        """Full-size slices of all arms until the SM clock holds still, as far as it is known, and the rest is long
-        enough that NVML's counters of clocks held back do not move."""
+        """Full-size slices of all arms until each one's SM clock holds still, as far as it is known, and the rest is
+        long enough that NVML's counters of clocks held back do not move."""
         end = time.monotonic() + (SUSTAINED_WARM_UP_S if self.sustained else WARM_UP_S)
-        clocks: list[float] = []
+        clocks: dict[str, list[float]] = {arm.name: [] for arm in arms}
         before = self._host.held_back()
         while True:
             for arm in arms:
                 burst = await self.slice(arm)
                 self.fit(arm, burst)
                 if burst.sm_clock_mhz:
-                    clocks.append(burst.sm_clock_mhz)
+                    clocks[arm.name].append(burst.sm_clock_mhz)
             now = self._host.held_back()
             held, before = moved(before, now), now
-            last = clocks[-max(WARM_SLICES, len(arms)) :]
-            still = len(clocks) == 0 or (
-                len(last) >= WARM_SLICES and max(last) <= (1.0 + WARM_SPREAD) * min(last) and len(clocks) > len(arms)
-            )
+            still = all(holds_still(own) for own in clocks.values())
             if self.sustained:
                 held = []
             if still and not held:
@@ -199,3 +201,9 @@ class Slices:
         arm.samples = [*arm.samples[-KEPT:], sample]
         if not self.sustained:
             await asyncio.sleep(self.gap_s)
+
+
+def holds_still(clocks_mhz: Sequence[float]) -> bool:
+    """Are the last clocks within one percent of one another? True where none is known."""
+    last = clocks_mhz[-WARM_SLICES:]
+    return not last or (len(last) == WARM_SLICES and max(last) <= (1.0 + WARM_SPREAD) * min(last))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fa4top.analysis.ab_blocks import MOST_REJECTED, gate, moved
+from fa4top.analysis.ab_verdict import resolution
 from fa4top.analysis.evidence import ALPHA
 from fa4top.analysis.sweep_evidence import Shuffle, Standing, SweepEvidence, best_first, block_levels
 from fa4top.analysis.sweeps import sweep_verdict
@@ -294,6 +295,7 @@ class _Series:
         pilot = self._evidence.pilot
         if passed.accepted:
             self._evidence.add(block_levels(order, slices))
+            self._evidence.least = resolution(self._arms[self._baseline].time_us)
             for name, burst in zip(order, bursts, strict=True):
                 self._arms[name].keep(burst)
         else:

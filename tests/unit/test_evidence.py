@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4top.analysis.ab_verdict import blocks_for, detectable, verdict
+from fa4top.analysis.ab_verdict import EQUIVALENT, SLOWER, blocks_for, clock_sentence, detectable, resolution, verdict
 from fa4top.analysis.evidence import (
     ALPHA,
     EVERYTHING,
@@ -220,3 +220,26 @@ def test_what_can_be_seen_in_so_many_blocks() -> None:
 def test_intervals_meet() -> None:
     both = Interval(-1.0, 2.0).meet(Interval(0.0, 3.0))
     assert both == Interval(0.0, 2.0) and both.half_width == 1.0 and Interval(1.0, 0.0).empty
+
+
+@pytest.mark.parametrize(
+    ("time", "cycles", "says"),
+    [
+        (0.05, None, ""),
+        (0.05, 0.0501, "in cycles +5.14%"),
+        (0.03, 0.0002, "in cycles +0.02%: the difference is the clock's, not the kernel's"),
+        (0.0478, 0.0572, "in cycles +5.89%; the clock, +0.94% in B, makes up for the rest"),
+    ],
+)
+def test_cycles_tell_the_kernel_s_share_from_the_clock_s(time: float, cycles: float | None, says: str) -> None:
+    assert clock_sentence(time, cycles, 0.001) == says
+
+
+def test_what_two_processes_may_differ_by_is_not_called() -> None:
+    assert resolution(27.0) > 0.005 > resolution(1560.0) > 0.00025 and resolution(None) < 0.00025
+    found = Evidence(1e-7)
+    for _ in range(30):
+        found.add(0.004)
+    assert verdict(found, 0.01).word == SLOWER
+    assert verdict(found, 0.01, least=resolution(27.0)).word == EQUIVALENT
+    assert verdict(found, 0.01, least=resolution(1560.0)).word == SLOWER
