@@ -386,8 +386,7 @@ class AbState(Body, kind="ab"):
 
     ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is
     burst or sustained; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs. ``l2`` is its state before
-    each timed launch, ``l2_gap_percent`` how much slower cold is than warm, by arm. ``clock`` says what the ratio is in
-    cycles.
+    each timed launch, ``l2_gap_percent`` how much slower cold is than warm, by arm.
     """
 
     ab_id: int
@@ -408,7 +407,6 @@ class AbState(Body, kind="ab"):
     word: str = ""
     l2: str = "warm"
     l2_gap_percent: dict[str, float] = field(default_factory=dict)
-    clock: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from math import expm1
 from typing import TypeVar
 
+from fa4top.analysis.ab_verdict import clock_sentence
+from fa4top.analysis.evidence import hodges_lehmann
 from fa4top.analysis.sweeps import plateau, same_output
 from fa4top.records import AbArm, AbBlock, AbPair, AbState, BenchResult, SweepPoint, SweepState
 
+RECENT_BLOCKS = 300  # enough for a median, and quick
 STATUS_WORDS = {
     "measured": "",
     "compiled": "compiled, not run",
@@ -215,6 +218,16 @@ def milestones(blocks: Sequence[Unit], count: int) -> list[Unit]:
     last = len(telling) - 1
     places = sorted({round((last + 1) ** (i / max(1, count - 1))) - 1 for i in range(count)} | {last})
     return [telling[place] for place in places[-count:]]
+
+
+def clock_text(blocks: Sequence[AbBlock]) -> str:
+    """What B's ratio is in cycles, and how far the clock makes the difference; '' where clocks are not known."""
+    counted = [block for block in blocks if block.accepted and not block.pilot]
+    cycles = [block.log_ratio_cycles for block in counted if block.log_ratio_cycles is not None]
+    last = counted[-1] if counted else None
+    if last is None or len(cycles) != len(counted) or last.estimate is None or last.low is None or last.high is None:
+        return ""
+    return clock_sentence(last.estimate, hodges_lehmann(cycles[-RECENT_BLOCKS:]), max(0.0, last.high - last.low) / 2.0)
 
 
 def ab_rows(state: AbState, arms: Sequence[AbArm]) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fa4top.analysis.evidence import ALPHA, fewest_blocks, redrawn_error_rate
 from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import ab_rows, milestones, percent_range
+from fa4top.analysis.tables import ab_rows, clock_text, milestones, percent_range
 from fa4top.cli import exits
 from fa4top.cli.budget import parse_budget
 from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
@@ -203,8 +203,8 @@ def render(snapshot: Snapshot) -> str:
     lines.append(f"{pairs}{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
     simulated = " (SIMULATED)" if snapshot.simulated else ""
     lines += ["", f"> {state.text or state.state}{simulated}", f"  {tier_text(state)}"]
-    if state.clock:
-        lines.append(f"  {state.clock}")
+    if state.tier == 1 and (clock := clock_text(snapshot.ab_blocks)):
+        lines.append(f"  {clock}")
     return "\n".join(lines)
 
 

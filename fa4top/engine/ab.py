@@ -7,8 +7,8 @@ import statistics
 import time
 
 from fa4top.analysis.ab_blocks import MOST_REJECTED, Coin, block_ratio, gate, moved, unfair_gate
-from fa4top.analysis.ab_verdict import INVALID, Verdict, clock_sentence, resolution, verdict
-from fa4top.analysis.evidence import ALPHA, Evidence, hodges_lehmann, mixture_scale
+from fa4top.analysis.ab_verdict import INVALID, Verdict, resolution, verdict
+from fa4top.analysis.evidence import ALPHA, Evidence, mixture_scale
 from fa4top.engine.arms import Arm, Slices, ask_check, bitwise_knobs, start_arm, verify
 from fa4top.engine.bench import JobFailed
 from fa4top.engine.jobs import AbJob, JobHost, changed_order
@@ -62,7 +62,6 @@ class _Run:
         self._slices = Slices(host, job.mode, job.l2)
         self._evidence: Evidence | None = None
         self._pilots: list[float] = []
-        self._cycles: list[float] = []
         self._l2_gap: dict[str, float] = {}
         self._power: dict[str, list[float]] = {}
         self._number = 0
@@ -95,7 +94,6 @@ class _Run:
                 found.word if found else "",
                 job.l2,
                 self._l2_gap,
-                self._clock(found),
             )
         )
 
@@ -248,7 +246,7 @@ class _Run:
         pilot = self._evidence is None and not pair
         if passed.accepted:
             if not pair:
-                self._take(ratio, ratio_cycles)
+                self._take(ratio)
             for name, burst in zip(order, bursts, strict=True):
                 self._arms[name].keep(burst)
         else:
@@ -308,23 +306,14 @@ class _Run:
                 f"{self._slices.gap_s * 1e3:.0f} ms from here on",
             )
 
-    def _take(self, ratio: float, ratio_cycles: float | None) -> None:
+    def _take(self, ratio: float) -> None:
         """Pilot blocks set the scale and are discarded; the others are evidence."""
         if self._evidence is not None:
             self._evidence.add(ratio)
-            if ratio_cycles is not None:
-                self._cycles.append(ratio_cycles)
             return
         self._pilots.append(ratio)
         if len(self._pilots) == PILOTS:
             self._evidence = Evidence(mixture_scale(self._pilots), ALPHA, self._job.seed)
-
-    def _clock(self, found: Verdict | None) -> str:
-        """The ratio in cycles, when every slice's clock is known."""
-        evidence = self._evidence
-        if found is None or evidence is None or not self._cycles or len(self._cycles) != len(evidence.blocks):
-            return ""
-        return clock_sentence(evidence.estimate, hodges_lehmann(self._cycles), evidence.interval.half_width)
 
     def _verdict(self) -> Verdict:
         reject_limit = self._number >= 10 and self._rejected > MOST_REJECTED * self._number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import bench_title, bench_verdict
+from fa4top.analysis.tables import bench_title, bench_verdict, clock_text
 from fa4top.ui.glyphs import Row
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -78,7 +78,7 @@ class AbSentence(VerdictLine):
 class AbHead(Lines):
     """What is compared, on what."""
 
-    HELP = "Target, mode, state of the L2 and tier of the comparison; the ratio in cycles when it is done."
+    HELP = "Target, mode, state of the L2 and tier of the comparison; the ratio in cycles."
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """One row."""
@@ -87,8 +87,8 @@ class AbHead(Lines):
             return [[(" A/B", "strong")]]
         parts = [state.target, state.device.replace("NVIDIA ", ""), f"{state.mode}, L2 {state.l2}, tier {state.tier}"]
         row: Row = [(" A/B  ", "strong"), (f" {self.g.dot} ".join(parts), "text")]
-        if state.clock:
-            row.append((f"  {state.clock}", "dim"))
+        if state.tier == 1 and (clock := clock_text(snapshot.ab_blocks)):
+            row.append((f"  {clock}", "dim"))
         return [row]
 
 
