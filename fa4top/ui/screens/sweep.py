@@ -19,6 +19,7 @@ from fa4top.ui.widgets.sweep_panes import SweepGraph, SweepTable
 from fa4top.ui.widgets.title import Title
 
 WIDE = 140
+TALL = 34
 
 
 class SweepScreen(TableScreen):
@@ -44,7 +45,8 @@ class SweepScreen(TableScreen):
         super().show(snapshot, view)
 
     def on_resize(self) -> None:
-        """The fourth graph only where it can be read."""
+        """The fourth graph only where it can be read; more lines for the answer where there is room."""
+        self.set_class(self.size.height >= TALL, "tall")
         self.set_class(self.size.width >= WIDE, "huge")
         self.set_class(self.size.width < 70, "narrow")
 

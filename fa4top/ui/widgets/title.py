@@ -46,7 +46,8 @@ class Title(Lines):
             parts.append(format_shape(plan.shape).replace(",", " ") + (" causal" if plan.shape.causal else ""))
             parts.append(plan.device.replace("simulated ", "").replace("NVIDIA ", ""))
             left.append((dot.join(parts), "text"))
-            shown = {k: v for k, v in plan.knobs.items() if k not in ("chip", "pv_mode") and v not in ("auto", "0")}
+            quiet = ("auto", "0", "off")
+            shown = {k: v for k, v in plan.knobs.items() if k not in ("chip", "pv_mode") and v not in quiet}
             knobs = " ".join(f"{name}={value}" for name, value in shown.items())
             if knobs and length(left) + len(knobs) + 3 + length(right) < width:
                 left.append((dot + knobs, "dim"))
