@@ -28,6 +28,7 @@ from fa4top.records import (
     Output,
     Plan,
     RoleSample,
+    SweepBlock,
     SweepPoint,
     SweepState,
     Timeline,
@@ -142,6 +143,8 @@ class Snapshot:
     bench_state: WorkerState | None = None
     sweep: SweepState | None = None
     sweep_points: tuple[SweepPoint, ...] = ()
+    sweep_blocks: int = 0
+    sweep_rejected: int = 0
     ab: AbState | None = None
     ab_arms: tuple[AbArm, ...] = ()
     ab_blocks: tuple[AbBlock, ...] = ()
@@ -188,6 +191,7 @@ class Fold:
         self._bench_state: WorkerState | None = None
         self._sweep: SweepState | None = None
         self._sweep_points: dict[tuple[str, str], SweepPoint] = {}
+        self._sweep_blocks = self._sweep_rejected = 0
         self._ab: AbState | None = None
         self._ab_arms: dict[str, AbArm] = {}
         self._ab_blocks: deque[AbBlock] = deque(maxlen=MAX_BLOCKS)
@@ -209,6 +213,7 @@ class Fold:
             BenchResult: self._on_bench,
             SweepState: self._on_sweep,
             SweepPoint: self._on_sweep_point,
+            SweepBlock: self._on_sweep_block,
             AbState: self._on_ab,
             AbBlock: self._on_ab_block,
             AbArm: self._on_ab_arm,
@@ -341,8 +346,14 @@ class Fold:
         assert isinstance(record.body, SweepState)
         if self._sweep is None or self._sweep.sweep_id != record.body.sweep_id:
             self._sweep_points = {}
+            self._sweep_blocks = self._sweep_rejected = 0
         self._sweep = record.body
         self._line(record, "info", f"sweep {record.body.knob} {record.body.state} {record.body.text}".rstrip())
+
+    def _on_sweep_block(self, record: Envelope) -> None:
+        assert isinstance(record.body, SweepBlock)
+        self._sweep_blocks += 1
+        self._sweep_rejected += not record.body.accepted
 
     def _on_sweep_point(self, record: Envelope) -> None:
         assert isinstance(record.body, SweepPoint)
@@ -440,6 +451,8 @@ class Fold:
             bench_state=self._bench_state,
             sweep=self._sweep,
             sweep_points=tuple(self._sweep_points.values()),
+            sweep_blocks=self._sweep_blocks,
+            sweep_rejected=self._sweep_rejected,
             ab=self._ab,
             ab_arms=tuple(self._ab_arms[name] for name in sorted(self._ab_arms)),
             ab_blocks=tuple(self._ab_blocks),

@@ -219,8 +219,8 @@ class _Run:
 
     def _compare(self) -> None:
         a, b = self._arms["A"], self._arms["B"]
-        a.output_text = f"baseline, RMS error {a.rms_error:.1e}"
-        b.output_text = "bitwise equal to A" if a.output == b.output else f"differs from A, RMS error {b.rms_error:.1e}"
+        a.output_text = f"baseline, error {a.rms_error:.1e}"
+        b.output_text = "bitwise equal to A" if a.output == b.output else f"differs from A, error {b.rms_error:.1e}"
         names = bitwise_knobs(a.order, b.order)
         if a.output != b.output and names is not None and not self._invalid:
             self._invalid = f"outputs differ, though {names} should leave them equal bit for bit"

@@ -154,9 +154,7 @@ def test_emulation_knob_moves_exp2_from_mufu() -> None:
 
 
 def test_split_knob_changes_what_is_compiled() -> None:
-    one, two = (
-        compiled("sm_103a", "coarse", knobs=knobs(split_P_arrive=columns)) for columns in ("0", "64")
-    )
+    one, two = (compiled("sm_103a", "coarse", knobs=knobs(split_P_arrive=columns)) for columns in ("0", "64"))
     assert one["ptx"] != two["ptx"]
     default = comments(compiled("sm_103a", "coarse"))
     assert comments(two) == default  # the same probes, wherever the split is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
 from fa4top.engine.order import Order
+from fa4top.records import SweepPoint, SweepState, to_line
 from fa4top.session.following import Player
+from fa4top.session.reading import read_log
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.feed import ReplaySource
 from fa4top.ui.screens.ab import AbForm, AbScreen
@@ -69,10 +72,49 @@ async def test_the_sweep_table_scrolls_to_its_end() -> None:
         await until(pilot, lambda: "bf16" in text(app, "#table"))
         assert "fp8  " not in text(app, "#table")
         await pilot.press("end")
-        await until(pilot, lambda: "of 14" in text(app, "#table") and "7/8" in text(app, "#table"))
+        await until(pilot, lambda: "of 16" in text(app, "#table") and "null arm" in text(app, "#table"))
         assert "plateau" in text(app, "#table"), "the mark fits beside a series"
+        assert "EQUIVALENT" in text(app, "#table")
         await pilot.press("home")
         await until(pilot, lambda: "rows 1 to" in text(app, "#table"))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_recorded_a_b_tells_the_kernel_s_share_from_the_clock_s(size: tuple[int, int]) -> None:
+    async with at_end(ROOT / "examples" / "h200-ab-fa4.jsonl.gz", size) as (app, pilot):
+        await pilot.press("2")
+        await until(pilot, lambda: isinstance(app.screen, AbScreen) and "SLOWER by 2.17%" in text(app, "#verdict"))
+        assert "128x112" in text(app, "#table") and "L2 cold" in text(app, "#head")
+        if size[0] >= 120:
+            assert "in cycles +2.83%; the clock, +0.66% in B" in text(app, "#head")
+            assert "four runs in five would see 0.04%" in text(app, "#intervals")
+        assert "c clears" not in text(app, "#verdict"), "a recording can not be cleared"
+        for pane in app.screen.query(Lines):
+            assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+async def test_two_knobs_with_many_values_are_a_heat_map(size: tuple[int, int], tmp_path: Path) -> None:
+    """The recorded sweep, with a third series made up from its second."""
+    records = []
+    for record in read_log(SWEEP):
+        body = record.body
+        if isinstance(body, SweepState):
+            records.append(replace(record, body=replace(body, series=[*body.series, "fp4"])))
+        else:
+            records.append(record)
+        if isinstance(body, SweepPoint) and body.series == "fp8":
+            records.append(replace(record, body=replace(body, series="fp4", tflops=(body.tflops or 0.0) + 100.0)))
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"".join(to_line(record) for record in records))
+    async with at_end(log, size) as (app, pilot):
+        await pilot.press("3")
+        await until(pilot, lambda: isinstance(app.screen, SweepScreen) and "p_split across" in text(app, "#heat"))
+        shown = text(app, "#heat")
+        assert "fp4" in shown and "683" in shown and "bf16" in shown
+        assert not app.screen.query_one("#wait_rest").display
+        for pane in app.screen.query(Lines):
+            assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -156,6 +198,8 @@ async def test_an_a_b_from_the_live_screen_and_its_b_promoted(sim_order: Callabl
             assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
         await pilot.press("x")
         await until(pilot, lambda: app._snapshot.plan is not None and app._snapshot.plan.knobs["p_split"] == "1/2", 800)
+        await pilot.press("c")
+        await until(pilot, lambda: app._snapshot.ab is None and "no A/B yet" in text(app, "#table"))
         await pilot.press("q")
         await pilot.press("s")
         await pilot.pause(0.5)

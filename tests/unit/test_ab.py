@@ -178,11 +178,7 @@ def test_a_difference_is_found_in_spite_of_drift_and_of_a_clock_that_droops_unde
 
 
 @pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        ("foreign", "the gate can not be met"),
-        ("hungry", "compare in sustained mode"),
-    ],
+    ("fault", "says"), [("foreign", "the gate can not be met"), ("hungry", "compare in sustained mode")]
 )
 def test_blocks_that_do_not_count_lead_to_no_verdict(sim_order: Make, fault: str, says: str) -> None:
     job = AbJob(b={"handicap": "3"}, budget_s=10.0)

@@ -31,18 +31,21 @@ class BenchSentence(VerdictLine):
 class SweepSentence(VerdictLine):
     """Best value and plateau, or what runs now."""
 
-    HELP = "Which value is best, and which are within 1% of it."
+    HELP = "Which value is best, for how much, and which are within the margin of it; or what is being done."
 
     def text(self, snapshot: Snapshot) -> str:
         """The sentence."""
         state = snapshot.sweep
         if state is None:
-            return "s sweeps a knob: every value in fresh workers"
+            return "s sweeps a knob: all its values against the present one"
         if state.state == "running":
-            done = len(snapshot.sweep_points)
-            total = len(state.values) * max(1, len(state.series))
-            doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
-            return f"{done} of {total} settings done; now: {doing or 'starting workers'}"
+            points = [point for point in snapshot.sweep_points if point.status != "null"]
+            settled = [p for p in points if p.word not in ("", "undecided") or p.status != "measured"]
+            total = len(state.values) * max(1, len(state.series)) - len(state.baselines)
+            return (
+                f"{state.text or 'starting'}: {snapshot.sweep_blocks} blocks, {snapshot.sweep_rejected} rejected; "
+                f"{len(settled)} of {total} settings decided"
+            )
         return state.text or state.state
 
 
@@ -57,13 +60,14 @@ class AbSentence(VerdictLine):
         if state is None:
             return "b compares: A is the present setting"
         if state.state in ("starting", "failed", "stopped"):
-            doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in snapshot.workers if w.state != "stopped")
+            busy = [w for w in snapshot.workers if w.state in ("importing", "compiling", "checking")]
+            doing = ", ".join(f"{w.twin} {w.text or w.state}" for w in busy)
             return f"{state.state}: {state.text}" + (f" ({doing})" if doing and state.state == "starting" else "")
         if state.state == "done":
             reach = (
                 "replicated over fresh pairs (tier 2)" if state.tier == 2 else "this pair of processes only (tier 1)"
             )
-            return f"{state.text} · {reach}"
+            return f"{state.text} · {reach}{self._keys()}"
         if state.tier == 2:
             pairs = snapshot.ab_pairs
             return f"{pairs[-1].text if pairs else 'first pair'} · {len(pairs)} pairs of processes"
@@ -72,7 +76,12 @@ class AbSentence(VerdictLine):
             return f"pilot: {sum(block.pilot for block in blocks)} of 4 blocks"
         last = next((block for block in reversed(blocks) if block.text), None)
         rejected = sum(not block.accepted for block in blocks)
-        return f"{last.text if last else 'measuring'} · {len(blocks)} blocks, {rejected} rejected"
+        return f"{last.text if last else 'measuring'} · {len(blocks)} blocks, {rejected} rejected{self._keys()}"
+
+    def _keys(self) -> str:
+        """What can be done with it, where something can."""
+        view = self._view
+        return "" if view.replay or view.ended else "; r replicates it, x makes B the plan, c clears"
 
 
 class AbHead(Lines):
