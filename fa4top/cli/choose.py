@@ -222,6 +222,7 @@ def _order(
         probe_set=options["probe_set"],
         sim_fault=options["sim_fault"],
         wait_gpu_s=options["wait_gpu"] or wait_gpu_s,
+        lock_mhz=options["lock_clock"],
         idle_limit_s=options["idle_limit"] * 60.0 if options["idle_limit"] is not None else idle_limit_s,
         notices=notices,
     )

@@ -44,6 +44,13 @@ _RUN_OPTIONS = (
         metavar="MIN",
         help="Minutes that the engine goes on with nobody watching.",
     ),
+    click.option(
+        "--lock-clock",
+        default=0,
+        type=click.IntRange(0, 5000),
+        metavar="MHZ",
+        help="Ask the driver to lock the SM clock while fa4top runs (usually needs root); it is released at the end.",
+    ),
     click.option("--wait-gpu", default=0.0, metavar="S", help="Wait up to S seconds when another fa4top has the GPU."),
 )
 

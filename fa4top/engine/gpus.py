@@ -145,6 +145,22 @@ class Telemetry:
             power = milliwatts / 1000.0 if milliwatts is not None else None
         return power
 
+    def lock_clock(self, mhz: int) -> str:
+        """Ask for a fixed SM clock; why it was refused, '' when it was not. A lock is a request: the gate stays."""
+        try:
+            self._nvml.nvmlDeviceSetGpuLockedClocks(self._handle, mhz, mhz)
+        except (self._nvml.NVMLError, AttributeError) as error:
+            return str(error) or type(error).__name__
+        return ""
+
+    def release_clock(self) -> str:
+        """Undo ``lock_clock``; why it could not be done, '' when it was."""
+        try:
+            self._nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
+        except (self._nvml.NVMLError, AttributeError) as error:
+            return str(error) or type(error).__name__
+        return ""
+
     def held_back(self) -> dict[str, int]:
         """NVML's counters of clocks held back, by reason; {} where the driver has none."""
         nvml = self._nvml

@@ -86,6 +86,7 @@ class LiveProgram:
         self._ab: AbState | None = None
         self._simulated_gpu: GpuSample | None = None
         self._clear = False
+        self._locked = False
         self._job_workers: set[WorkerProcess] = set()
         self._standby = Standby(self._fresh)
         self._wake = asyncio.Event()
@@ -247,6 +248,7 @@ class LiveProgram:
         """Stop the workers and let go of the GPU."""
         await self._stop_workers()
         await self._standby.close()
+        self._release_clock()
         if self._lock is not None:
             self._lock.release()
 
@@ -269,6 +271,23 @@ class LiveProgram:
             self._telemetry = Telemetry(choose_gpu(self.order.gpu_uuid, list_gpus()))
         except GpuError as error:
             self.say("warning", f"no GPU readings: {error}")
+        self._lock_clock()
+
+    def _lock_clock(self) -> None:
+        mhz = self.order.lock_mhz
+        if not mhz or self._telemetry is None:
+            return
+        if why := self._telemetry.lock_clock(mhz):
+            self.say("warning", f"the SM clock could not be locked at {mhz} MHz ({why}); it runs free")
+            return
+        self._locked = True
+        self.say("info", f"SM clock locked at {mhz} MHz; if this engine is killed, nvidia-smi -rgc releases it")
+
+    def _release_clock(self) -> None:
+        if self._locked and self._telemetry is not None:
+            self._locked = False
+            if why := self._telemetry.release_clock():
+                self.say("error", f"the SM clock is still locked ({why}): nvidia-smi -rgc releases it")
 
     async def _run_plan(self) -> None:
         order = self.order

@@ -322,7 +322,7 @@ class Fa4topApp(App[str]):
         """The form that says what B is."""
         plan = self._plan_to_change("compare")
         if plan is not None:
-            self.push_screen(AbForm(plan, describe(plan.target), self._job_sender("ab", ab_fields)))
+            self.push_screen(AbForm(plan, describe(plan.target), self._job_sender("ab", ab_fields), self._snapshot.ab))
 
     def _plan_to_change(self, verb: str) -> Plan | None:
         """The present plan of a live session; says so where there is none."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +12,9 @@ import pytest
 
 from fa4top.engine import gpus
 from fa4top.engine.gpus import Gpu, GpuError, Telemetry, choose_gpu, list_gpus
+from fa4top.engine.live import LiveProgram
+from fa4top.engine.order import Order
+from fa4top.records import Notice
 
 GPUS = [
     Gpu(0, "GPU-aaaa-1", "NVIDIA GB300", "sm_103a"),
@@ -40,6 +45,7 @@ class FakeNvml:
             "nvmlDeviceGetCurrentClocksEventReasons": 0x1 | 0x4, "nvmlDeviceGetPowerUsage": 512_000,
             "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=2 << 30, total=288 << 30),
             "nvmlDeviceGetFieldValues": [SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(uiVal=700_000))],
+            "nvmlDeviceSetGpuLockedClocks": None, "nvmlDeviceResetGpuLockedClocks": None,
             "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=pid) for pid in self.pids],
         }  # fmt: skip
         if name not in values and name != "nvmlDeviceGetClockInfo":
@@ -49,6 +55,10 @@ class FakeNvml:
             self.asked.append(name)
             if name in self.missing:
                 raise self.NVMLError("not supported")
+            if name == "nvmlDeviceGetFieldValues" and len(arguments[1]) > 1:
+                return [
+                    SimpleNamespace(nvmlReturn=3 * (i == 271), value=SimpleNamespace(ullVal=i)) for i in arguments[1]
+                ]
             if name == "nvmlDeviceGetClockInfo":
                 return 1980 if arguments[1] == 1 else 3201
             return values[name]
@@ -122,3 +132,38 @@ def test_process_lists_are_dear_and_rare(nvml: FakeNvml) -> None:
 
 def test_reasons_have_names() -> None:
     assert set(gpus.THROTTLE_REASONS) == {0x4, 0x8, 0x10, 0x20, 0x40, 0x80}
+
+
+def test_counters_of_clocks_held_back_by_reason(nvml: FakeNvml) -> None:
+    telemetry = Telemetry(GPUS[0])
+    assert telemetry.held_back() == {"SW power cap": 74, "SW thermal": 269, "HW thermal": 270}, "271 is not supported"
+    assert telemetry.read(frozenset()).held_back == telemetry.held_back()
+    nvml.missing = {"nvmlDeviceGetFieldValues"}
+    assert Telemetry(GPUS[0]).held_back() == {}
+
+
+class Log:
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def append(self, body: Any) -> None:
+        if isinstance(body, Notice):
+            self.said.append((body.level, body.text))
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_locked_clock_is_released_at_the_end_and_a_refusal_is_said(
+    nvml: FakeNvml, allowed: bool, sim_order: Callable[..., Order]
+) -> None:
+    nvml.missing = set() if allowed else {"nvmlDeviceSetGpuLockedClocks"}
+    log = Log()
+    program = LiveProgram(sim_order(lock_mhz=1500), log, lambda *_: None)  # type: ignore[arg-type]
+    program._telemetry = Telemetry(GPUS[0])
+    program._lock_clock()
+    asyncio.run(program.close())
+    assert ("nvmlDeviceResetGpuLockedClocks" in nvml.asked) == allowed
+    assert log.said == (
+        [("info", "SM clock locked at 1500 MHz; if this engine is killed, nvidia-smi -rgc releases it")]
+        if allowed
+        else [("warning", "the SM clock could not be locked at 1500 MHz (not supported); it runs free")]
+    )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.widgets import Footer
 
-from fa4top.records import Plan
+from fa4top.records import AbState, Plan
 from fa4top.targets.base import Description
 from fa4top.ui.screens.bench import TableScreen
 from fa4top.ui.screens.form import Field, KnobForm
@@ -38,10 +38,15 @@ class AbScreen(TableScreen):
 class AbForm(KnobForm):
     """B as changes of the present setting, and the margin."""
 
-    def __init__(self, plan: Plan, description: Description, send: Callable[[dict[str, str]], str]) -> None:
+    def __init__(
+        self, plan: Plan, description: Description, send: Callable[[dict[str, str]], str], before: AbState | None = None
+    ) -> None:
+        """``before``: the A/B whose B is to be edited."""
         present = " ".join(f"{name}={value}" for name, value in plan.knobs.items())
+        kept = before.b if before is not None else {}
+        other = " ".join(f"{name}={kept[name]}" for name, value in plan.knobs.items() if kept.get(name, value) != value)
         fields = (
-            Field("b", "B differs by: KNOB=VALUE, with spaces between (nothing: A against A)"),
+            Field("b", "B differs by: KNOB=VALUE, with spaces between (nothing: A against A)", other),
             Field("margin", "margin: what counts as equal; it can not be changed later", "1%"),
             Field("mode", "burst (speed at boost) or sustained (at power equilibrium)", "burst"),
         )
