@@ -13,7 +13,8 @@ from fa4top.records import Plan, Shape
 class Order:
     """One engine's job. ``idle_limit_s``: how long it goes on with nobody watching. ``rounds_per_s``: how often a clean
     and a traced burst are made; the rest of the time the GPU rests. ``stay``: after a plan that can not go on, wait for
-    another one instead of ending. ``lock_mhz``: the SM clock asked for, 0: none. ``job`` is done first (engine/jobs.py); without ``stay`` the engine then ends."""
+    another one instead of ending. ``lock_mhz``: the SM clock asked for, 0: none. ``job`` is done first
+    (engine/jobs.py); without ``stay`` the engine then ends."""
 
     session_id: str
     folder: str
