@@ -46,6 +46,7 @@ EVENTS: tuple[Event, ...] = (
     Event(27, "wait slot", wait="wait slot"),
     Event(28, "wait sum", wait="wait sum"),
     Event(29, "wait S free", wait="wait S free"),
+    Event(30, "quantise P", detail=True),
 )
 
 BY_NAME: dict[str, Event] = {event.name: event for event in EVENTS}

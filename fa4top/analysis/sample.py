@@ -28,6 +28,11 @@ BUILTIN_WAITS: dict[str, frozenset[str]] = {
     "softmax1": frozenset({"wait S", "wait P free"}),
     "load": frozenset({"wait slot"}),
 }
+FORK_WAITS: dict[str, frozenset[str]] = {
+    "mma": frozenset({"wait KV", "wait P", "wait P 2nd"}),
+    "softmax0": frozenset({"wait S", "wait corr"}),
+    "softmax1": frozenset({"wait S", "wait corr"}),
+}
 SM100_WAITS: dict[str, frozenset[str]] = {
     "mma": frozenset({"wait KV", "wait P", "wait P 2nd"}),
     "softmax0": frozenset({"wait S", "wait corr"}),
@@ -40,6 +45,8 @@ def measured_waits(family: str, probe_set: str, role: str) -> frozenset[str]:
     """Which waits this probe set sees in this role; one that never blocked then counts as 0, not as unknown."""
     if family == "sm100":
         return SM100_WAITS.get(role, frozenset()) if probe_set != "period" else frozenset()
+    if family == "fork":
+        return FORK_WAITS.get(role, frozenset())
     if family == "builtin":
         return BUILTIN_WAITS.get(role, frozenset())
     return MEASURED[family].get(probe_set, frozenset())

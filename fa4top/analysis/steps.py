@@ -37,8 +37,13 @@ STEP_RULES: dict[str, dict[str, StepRule]] = {
         "softmax0": StepRule("step", True),
         "softmax1": StepRule("step", True),
     },
+    "fork": {
+        "mma": StepRule("PV", False, per_stage=True),
+        "softmax0": StepRule("wait S", False),
+        "softmax1": StepRule("wait S", False),
+    },
 }
-STEP_ROLE: dict[str, str] = {"sm90": "mma0", "sm100": "softmax0", "builtin": "softmax0"}
+STEP_ROLE: dict[str, str] = {"sm90": "mma0", "sm100": "softmax0", "builtin": "softmax0", "fork": "softmax0"}
 WAITS: dict[int, str] = {event.id: event.wait for event in EVENTS if event.wait}
 
 

@@ -7,18 +7,41 @@ from dataclasses import asdict
 
 import click
 
-from fa4top.cli import exits
+from fa4top.cli import exits, fork_knobs
 from fa4top.cli.choose import fail
 from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
 from fa4top.targets.fa4.probes import FAMILIES
+from fa4top.targets.fork.modes import Case
 from fa4top.targets.sim.description import FAULTS
 
+EPILOG = """\b
+Examples:
+  fa4top knobs --target sim
+  fa4top knobs --target fa4-fork --mode fp8          flash-attention-fp4's FA4_* variables
+  fa4top knobs --target fa4-fork --mode fp8 --check FA4_FP8_PV_P_SPLIT_NUM=1 --check FA4_FP8_PV_TMEM_STORE_REP=16
 
-@click.command("knobs", epilog="Example:  fa4top knobs --target sim")
-@click.option("--target", default="", metavar="NAME", help="One target; default: all.")
+\b
+Exit codes: 0 ok, 1 a checked setting must not be launched.
+"""
+
+
+@click.command("knobs", epilog=EPILOG)
+@click.option("--target", default="", metavar="NAME", help="One target, or fa4-fork; default: all that can run.")
+@click.option("--mode", default="", metavar="PV", help="fa4-fork: precision of PV (bf16, fp8, fp4, mxfp8).")
+@click.option("--qk", default="nvfp4", metavar="QK", help="fa4-fork, --check: precision of QK (nvfp4, mxfp8).")
+@click.option("--head-dim", default=128, help="fa4-fork, --check: 64 or 128.")
+@click.option("--arch", default="sm_103a", help="fa4-fork, --check: sm_100a or sm_103a.")
+@click.option("--check", "checked", multiple=True, metavar="KNOB=VALUE", help="fa4-fork: judge a setting; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def command(target: str, as_json: bool) -> None:
+def command(target: str, mode: str, qk: str, head_dim: int, arch: str, checked: tuple[str, ...], as_json: bool) -> None:
     """Show each knob of a target: values, default, when it is read, whether it changes numerics."""
+    if target == fork_knobs.NAME:
+        if checked:
+            fork_knobs.check(Case(mode or "bf16", qk, head_dim, arch), checked, as_json)
+        fork_knobs.explain(mode, as_json)
+        return
+    if checked or mode:
+        fail("--mode and --check are for --target fa4-fork", exits.USAGE)
     try:
         chosen = [describe(target)] if target else list(TARGETS.values())
     except UnknownTarget as error:

@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "attach": "go back to a live session",
     "doctor": "what this node has, what it lacks, and how to fix it",
     "knobs": "the settings of a target",
+    "fork-trace": "read a trace that flash-attention-fp4's own profiler recorded",
     "config": "the config file: where, what is in it, themes and keys",
 }
 
@@ -50,7 +51,7 @@ class LazyGroup(click.Group):
         """Import one command's file."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"fa4top.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"fa4top.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

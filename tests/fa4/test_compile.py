@@ -112,7 +112,7 @@ def test_the_callers_compiled_kernel_caches_stay_untouched(tmp_path: Path) -> No
         "CUTE_DSL_CACHE_DIR": str(mine), "HOME": str(mine),
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, str(COMPILE), "sm_90a", "coarse", "0", "s2048", "bf16"], capture_output=True, text=True,
+        [sys.executable, str(COMPILE), "sm_90a", "coarse", "0", "s2048", "bf16", "{}"], capture_output=True, text=True,
         env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,278 @@
+"""flash-attention-fp4's own trace buffer: decoded whole, with its traps, and its metrics by its own definitions.
+
+Buffer: 32-bit words. Word 0 the number of blocks, word 1 of groups; event k of (block, group) at word 2 + 2 (block
+groups + group + k blocks groups): a tag, then %clock. Tag: SM 31..24, block 23..12 (its low 12 bits), event 11..2, kind
+1..0.
+
+Traps, handled here: the number of groups comes from word 1, never from a constant; the tag of the first QK begin of
+block 0 on SM 0 is zero, so the fork takes it for an empty slot; recording into shared memory stops after 128 events a
+group; the last slot of the buffer takes what found no place; clocks wrap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fa4top.analysis.decode import I64, U32, Pairs, RoleHeader, RoleTrace, Stream, pair, unwrap
+from fa4top.analysis.events import BY_ID, event_id
+from fa4top.analysis.layout import STATE_FINISHED
+
+GROUPS = ("mma", "softmax0", "softmax1", "correction")
+RING_EVENTS = 128
+MOST_BLOCKS = 1 << 20
+# the fork's event index: our name
+EVENT_NAMES: dict[int, str] = {
+    0: "QK",
+    1: "PV",
+    2: "exp2",
+    3: "quantise P",
+    4: "row max",
+    6: "wait S",
+    7: "store P",
+    8: "wait P",
+    10: "wait corr",
+    12: "wait KV",
+    13: "wait P 2nd",
+}
+_OURS = np.zeros(1024, dtype=np.uint8)
+for _index, _name in EVENT_NAMES.items():
+    _OURS[_index] = event_id(_name)
+
+
+class UnknownTrace(ValueError):
+    """The words are no such buffer; the text says what was expected and what was found."""
+
+
+@dataclass(frozen=True)
+class ForkGroup:
+    """One recorder of one block. ``missing``: empty slots between recorded ones; ``foreign``: slots of another block or
+    SM (an older launch); ``unknown``: event ids or kinds that this layout does not have; ``full``: it stopped because
+    its ring was full."""
+
+    trace: RoleTrace
+    missing: int
+    foreign: int
+    unknown: int
+    full: bool
+
+
+@dataclass(frozen=True)
+class ForkTrace:
+    """One block of a buffer. ``detail``: 12 events a softmax step instead of 8, inferred from what is there."""
+
+    block: int
+    sm: int
+    blocks: int
+    groups: tuple[ForkGroup, ...]
+    detail: bool
+    notes: tuple[str, ...]
+
+    @property
+    def roles(self) -> list[RoleTrace]:
+        """Traces of the groups that recorded something."""
+        return [group.trace for group in self.groups]
+
+    def role(self, name: str) -> RoleTrace | None:
+        """One role's trace."""
+        return next((trace for trace in self.roles if trace.role == name), None)
+
+
+def read_header(words: U32) -> tuple[int, int, int]:
+    """(blocks, groups, slots of each group) of a buffer.
+
+    Raises:
+        UnknownTrace: the first two words can not be that.
+    """
+    if words.dtype != np.uint32 or words.ndim != 1:
+        raise UnknownTrace(f"expected a row of 32-bit words, found {words.dtype} of shape {words.shape}")
+    if len(words) < 4:
+        raise UnknownTrace(f"expected a header of two words and events, found {len(words)} words")
+    blocks, groups = int(words[0]), int(words[1])
+    if not 1 <= groups <= len(GROUPS) or not 1 <= blocks <= MOST_BLOCKS:
+        raise UnknownTrace(
+            f"expected the numbers of blocks and groups (1 to {len(GROUPS)}) first, found {blocks} and {groups}: "
+            "nothing was recorded, or this is the buffer of an older profiler (64-bit entries)"
+        )
+    slots = (len(words) - 2) // 2 // (blocks * groups)
+    if not slots:
+        raise UnknownTrace(f"{blocks} blocks x {groups} groups do not fit into {len(words)} words")
+    return blocks, groups, slots
+
+
+def _slots(words: U32, block: int) -> npt.NDArray[np.uint32]:
+    """(groups, slots, 2) of one block: tag and clock; a copy. The buffer's last slot, which takes what found no place,
+    reads as empty."""
+    blocks, groups, slots = read_header(words)
+    count = blocks * groups
+    table = words[2 : 2 + 2 * count * slots].reshape(slots, count, 2)
+    own: npt.NDArray[np.uint32] = table[:, block * groups : (block + 1) * groups].transpose(1, 0, 2).copy()
+    last = (len(words) - 4) // 2
+    if last < count * slots and last % count // groups == block:
+        own[last % count % groups, last // count] = 0
+    return own
+
+
+def recorded_blocks(words: U32) -> list[tuple[int, int]]:
+    """(block, SM) of all blocks that recorded something."""
+    blocks, groups, _ = read_header(words)
+    first = words[2 : 2 + 2 * blocks * groups].reshape(blocks, groups, 2)
+    found = (first != 0).any(axis=(1, 2))
+    sms = (first[:, :, 0].max(axis=1) >> np.uint32(24)).astype(int)
+    return [(int(block), int(sms[block])) for block in np.flatnonzero(found)]
+
+
+def choose_block(words: U32) -> int:
+    """The block that loses least: the first one that did not run on SM 0.
+
+    Raises:
+        UnknownTrace: no block recorded anything.
+    """
+    found = recorded_blocks(words)
+    if not found:
+        raise UnknownTrace("no block recorded anything: was FA4_PROFILE_PIPELINE=1 set before the first compile?")
+    return next((block for block, sm in found if sm), found[0][0])
+
+
+def decode_block(words: U32, block: int) -> ForkTrace:
+    """Decode one block.
+
+    Raises:
+        UnknownTrace: no such buffer, or no such block in it.
+    """
+    blocks = read_header(words)[0]
+    if not 0 <= block < blocks:
+        raise UnknownTrace(f"there are blocks 0 to {blocks - 1}, not {block}")
+    found = [_decode_group(slots, GROUPS[g], block) for g, slots in enumerate(_slots(words, block))]
+    kept = tuple(group for group in found if group is not None)
+    detail = any((group.trace.stream.key >> 2 == event_id("row max")).any() for group in kept)
+    sm = kept[0].trace.header.sm if kept else -1
+    return ForkTrace(block, sm, blocks, kept, detail, tuple(_notes(kept, sm)))
+
+
+def _decode_group(slots: npt.NDArray[np.uint32], role: str, block: int) -> ForkGroup | None:
+    written = np.flatnonzero((slots != 0).any(axis=1))
+    if not len(written):
+        return None
+    extent = int(written[-1]) + 1
+    tags, clocks = slots[written, 0], slots[written, 1]
+    sms = tags >> np.uint32(24)
+    # a zero tag with a clock is the first QK begin of block 0 on SM 0
+    sm = int(np.bincount(sms.astype(np.int64)).argmax())
+    own = (sms == sm) & ((tags >> np.uint32(12) & np.uint32(0xFFF)) == np.uint32(block & 0xFFF))
+    foreign = int(np.count_nonzero(~own))
+    tags, clocks = tags[own], clocks[own]
+    index, kind = (tags >> np.uint32(2)) & np.uint32(0x3FF), tags & np.uint32(3)
+    known = (_OURS[index] != 0) & (kind < 2)
+    unknown = int(np.count_nonzero(~known))
+    index, kind, clocks = index[known], kind[known], np.ascontiguousarray(clocks[known])
+    time, backward = unwrap(clocks)
+    key = (_OURS[index] << 2 | kind.astype(np.uint8)).astype(np.uint8)
+    stream = Stream(key, time, int(clocks[0]) if len(clocks) else 0, len(key), foreign, backward)
+    header = RoleHeader(1, len(key), 0, sm, block, STATE_FINISHED, (0, 0), (0, 0))
+    trace = RoleTrace(role, header, stream, pair(stream))
+    return ForkGroup(trace, extent - len(written), foreign, unknown, extent == RING_EVENTS)
+
+
+def _notes(groups: tuple[ForkGroup, ...], sm: int) -> list[str]:
+    notes = []
+    if full := [group.trace.role for group in groups if group.full]:
+        notes.append(
+            f"{', '.join(full)}: recording stopped after {RING_EVENTS} events (the first tile begins only); "
+            "FA4_PROF_SMEM=0 records all, and takes 40 to 140% longer"
+        )
+    if sm == 0 and any(group.missing for group in groups):
+        notes.append("this block ran on SM 0: its first QK begin has a tag of zero and was not flushed; choose another")
+    if foreign := sum(group.foreign for group in groups):
+        notes.append(f"{foreign} slots of another launch: the buffer was not zeroed before this one")
+    if unknown := sum(group.unknown for group in groups):
+        notes.append(f"{unknown} events of a kind that this layout does not have: another version of the profiler?")
+    return notes
+
+
+@dataclass(frozen=True)
+class ForkMetrics:
+    """The fork's own figures, cycles; None where nothing was recorded.
+
+    By its ``step_stats``: ``softmax_period`` median gap between begins of wait S, mean over the warpgroups;
+    ``softmax_busy`` all spans but wait S and wait corr over the number of waits for S; ``mma_qk_pv`` mean QK and mean
+    PV, the embedded wait for the second signal included; ``mma_wait_p`` and ``p2_wait`` means. By its ``stage_totals``:
+    ``softmax_stage`` exp, quantise and row max a step, the larger warpgroup's.
+    """
+
+    softmax_period: float | None
+    softmax_busy: float | None
+    softmax_stage: float | None
+    mma_qk_pv: float | None
+    mma_wait_p: float | None
+    p2_wait: float | None
+
+
+def _lengths(trace: RoleTrace, name: str) -> I64:
+    begin, end = trace.spans(event_id(name))
+    lengths: I64 = end - begin
+    return lengths
+
+
+def _mean(trace: RoleTrace | None, name: str) -> float | None:
+    lengths = _lengths(trace, name) if trace is not None else np.zeros(0, dtype=np.int64)
+    return float(lengths.mean()) if len(lengths) else None
+
+
+def _average(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def fork_metrics(trace: ForkTrace) -> ForkMetrics:
+    """The fork's figures of one block: whole trace, first and boundary steps included, as it does."""
+    mma = trace.role("mma")
+    groups = [role for name in ("softmax0", "softmax1") if (role := trace.role(name)) is not None]
+    periods, busy, stages = [], [], []
+    for role in groups:
+        begins = role.spans(event_id("wait S"))[0]
+        if len(begins) > 1:
+            periods.append(float(np.median(np.diff(begins))))
+        if len(begins):
+            work = sum(int(_lengths(role, n).sum()) for n in ("exp2", "quantise P", "row max", "store P"))
+            busy.append(work / len(begins))
+            stages.append(sum(int(_lengths(role, n).sum()) for n in ("exp2", "quantise P", "row max")) / len(begins))
+    qk, pv = _mean(mma, "QK"), _mean(mma, "PV")
+    return ForkMetrics(
+        _average(periods),
+        _average(busy),
+        max(stages) if stages else None,
+        qk + pv if qk is not None and pv is not None else None,
+        _mean(mma, "wait P"),
+        _mean(mma, "wait P 2nd"),
+    )
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """One event of one role: count, total and mean cycles, and its share of the role's window."""
+
+    role: str
+    name: str
+    count: int
+    total_cycles: int
+    mean_cycles: float
+    window_share: float
+
+
+def summarise(trace: ForkTrace) -> list[EventRow]:
+    """By role and event; the window is from the role's first event to its last."""
+    rows = []
+    for role in trace.roles:
+        window = int(role.stream.clock[-1] - role.stream.clock[0]) if len(role.stream.clock) else 0
+        pairs: Pairs = role.pairs
+        for event in np.unique(pairs.event):
+            lengths = _lengths(role, BY_ID[int(event)].name)
+            total = int(lengths.sum())
+            rows.append(
+                EventRow(
+                    role.role, BY_ID[int(event)].name, len(lengths), total, total / len(lengths), total / max(1, window)
+                )
+            )
+    return rows
