@@ -477,6 +477,19 @@ class AbArm(Body, kind="ab_arm"):
 
 
 @dataclass(frozen=True)
+class HangReport(Body, kind="hang"):
+    """A launch that did not end in time, as read from the buffer while it hung: ``roles`` a sentence each, ``text``
+    which signal is missing. ``state`` is what the worker was doing."""
+
+    worker: str
+    plan_id: int
+    deadline_s: float
+    state: str
+    text: str
+    roles: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Fault(Body, kind="fault"):
     """Something went wrong with a worker: why, the last of its stderr, and what to try."""
 

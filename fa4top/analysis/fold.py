@@ -23,6 +23,7 @@ from fa4top.records import (
     Fault,
     Geometry,
     GpuSample,
+    HangReport,
     Header,
     Notice,
     Output,
@@ -208,6 +209,7 @@ class Fold:
             TraceSample: self._on_trace,
             GpuSample: self._on_gpu,
             Fault: self._on_fault,
+            HangReport: self._on_hang,
             Notice: self._on_notice,
             Output: self._on_output,
             BenchResult: self._on_bench,
@@ -362,6 +364,11 @@ class Fold:
         where = f"{point.series} {point.value}".strip()
         if point.status != "measured":
             self._line(record, "warning", f"sweep: {where} {point.status}: {point.text}")
+
+    def _on_hang(self, record: Envelope) -> None:
+        assert isinstance(record.body, HangReport)
+        for text in (record.body.text, *record.body.roles):
+            self._line(record, "error", f"hang: {text}")
 
     def _on_ab(self, record: Envelope) -> None:
         assert isinstance(record.body, AbState)

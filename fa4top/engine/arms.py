@@ -14,7 +14,7 @@ from fa4top.analysis.ab_blocks import moved
 from fa4top.analysis.sweeps import measured_point
 from fa4top.engine.jobs import JobHost
 from fa4top.engine.order import Order
-from fa4top.engine.pace import BURST_DEADLINE_S, CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, recording_cta
+from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launches, launch_deadline_s, recording_cta
 from fa4top.engine.workers import WorkerProcess
 from fa4top.records import Check, CleanBurst, SweepPoint, TraceSample
 from fa4top.targets.catalog import describe
@@ -45,6 +45,11 @@ class Arm:
     rejected: int = 0
     bursts: list[CleanBurst] = field(default_factory=list)
     samples: list[TraceSample] = field(default_factory=list)
+
+    @property
+    def deadline_s(self) -> float:
+        """After this a slice hangs."""
+        return launch_deadline_s(self.time_us, self.launches + self.primers)
 
     def keep(self, burst: CleanBurst) -> None:
         """A slice of a block that counts."""
@@ -138,7 +143,7 @@ class Slices:
         """One slice of an arm, then the rest."""
         await self._host.unpaused()
         command = {"do": "clean", "launches": arm.launches, "l2": l2 or self._l2, "primers": arm.primers}
-        burst = await arm.clean.ask(command, "clean", BURST_DEADLINE_S)
+        burst = await arm.clean.ask(command, "clean", arm.deadline_s)
         assert isinstance(burst, CleanBurst)
         if not self.sustained:
             await asyncio.sleep(self.gap_s)
@@ -196,7 +201,7 @@ class Slices:
         state = arm.traced.state
         cta = recording_cta(state.geometry if state else None, len(arm.samples))
         command: dict[str, object] = {"do": "trace", "cta": cta, "timeline": timeline}
-        sample = await arm.traced.ask(command, "trace", BURST_DEADLINE_S)
+        sample = await arm.traced.ask(command, "trace", arm.deadline_s)
         assert isinstance(sample, TraceSample)
         arm.samples = [*arm.samples[-KEPT:], sample]
         if not self.sustained:

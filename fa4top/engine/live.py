@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from fa4top.engine.ab import run_ab
@@ -39,6 +40,7 @@ MIN_DEADLINE_S = 2.0
 NVML_PERIOD_S = 0.5
 TIMELINE_PERIOD_S = 1.0
 RESTARTS, RESTART_WINDOW_S = 3, 60.0
+MOST_HANGS = 2
 # faults that a fresh process would only repeat
 PERMANENT = frozenset(
     {
@@ -86,6 +88,7 @@ class LiveProgram:
         self._ab: AbState | None = None
         self._simulated_gpu: GpuSample | None = None
         self._clear = False
+        self._hangs: dict[str, int] = {}
         self._locked = False
         self._job_workers: set[WorkerProcess] = set()
         self._standby = Standby(self._fresh)
@@ -123,6 +126,13 @@ class LiveProgram:
         self._replan = order
         self._changed.set()
         return self._plan_id + 1
+
+    def quarantined(self, order: Order) -> str:
+        """Why this setting is not launched again in this session; '' when it may be."""
+        hangs = self._hangs.get(launch_key(order), 0)
+        return (
+            f"this setting hung {hangs} times in this session: it is not launched again" if hangs >= MOST_HANGS else ""
+        )
 
     def start_job(self, job: Job) -> None:
         """Interrupt what runs, do this, then go on with the plan."""
@@ -325,7 +335,8 @@ class LiveProgram:
             state = await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
             if isinstance(state, WorkerState) and (warning := state.versions.get("warning")):
                 self.say("warning", f"{worker.name}: {warning}")
-        for worker in fresh:
+        # the traced twin first: when the first launch hangs, it can tell where
+        for worker in sorted(fresh, key=lambda worker: worker.twin != "traced"):
             answer = await worker.ask({"do": "check"}, "check", CHECK_DEADLINE_S)
             assert isinstance(answer, Check)
             if not answer.passed:
@@ -421,6 +432,10 @@ class LiveProgram:
         self._deaths.append(now)
         while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
             self._deaths.popleft()
+        if gone.fault.reason == "hang":
+            self._hangs[launch_key(self.order)] = self._hangs.get(launch_key(self.order), 0) + 1
+            if why := self.quarantined(self.order):
+                raise Stopped(f"{why}; the last: {gone.fault.text}")
         if gone.fault.reason in PERMANENT:
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:
@@ -437,6 +452,11 @@ def same_launch(a: Order, b: Order) -> bool:
     """Would workers of one order do for the other?"""
     names = ("target", "shape", "knobs", "seed", "python", "gpu_uuid", "detail", "inflight", "probe_set", "sim_fault")
     return all(getattr(a, name) == getattr(b, name) for name in names)
+
+
+def launch_key(order: Order) -> str:
+    """Names what is launched: target, shape and setting."""
+    return json.dumps([order.target, asdict(order.shape), order.knobs], sort_keys=True)
 
 
 def replanned(order: Order, changes: dict[str, object]) -> Order:

@@ -89,7 +89,9 @@ class Engine:
             return {"ok": False, "error": str(error)}
         order = self._program.order
         if isinstance(job, AbJob):
-            if problems := arm_orders(order, job)[1]:
+            orders, problems = arm_orders(order, job)
+            problems += [f"arm {n}: {why}" for n, arm in orders.items() if (why := self._program.quarantined(arm))]
+            if problems:
                 return {"ok": False, "error": "; ".join(problems)}
         elif isinstance(job, SweepJob):
             settings = settings_of(order, job)
@@ -118,9 +120,12 @@ class Engine:
             problems.append(message)
         if description.hazard and (message := description.hazard(knobs)) and not order.unsafe:
             problems.append(message + "; start with --unsafe to run it all the same")
+        following = replanned(order, {"shape": shape, "knobs": knobs})
+        if why := self._program.quarantined(following):
+            problems.append(why)
         if problems:
             return {"ok": False, "error": "; ".join(problems)}
-        plan_id = self._program.change(replanned(order, {"shape": shape, "knobs": knobs}))
+        plan_id = self._program.change(following)
         return {"ok": True, "plan_id": plan_id}
 
     def _end(self, why: str) -> None:

@@ -12,13 +12,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fa4top.engine.order import Order
-from fa4top.records import Body, Envelope, Fault, WorkerState
+from fa4top.records import Body, Envelope, Fault, HangReport, WorkerState
 from fa4top.session.reading import Skipped, decode_line
 
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
 TAIL_LINES = 12
 LINE_LIMIT = 1 << 22
 OUTPUT_LINES = 400
+WATCH_SHARE = 0.8
 
 Deliver = Callable[[Envelope], None]
 Say = Callable[[str, str], None]
@@ -219,10 +220,25 @@ class WorkerProcess:
                     list(self._tail),
                 )
             ) from None
+        if isinstance(record, Envelope) and isinstance(record.body, HangReport):
+            self.kill()
+            await self._ended()
+            raise WorkerGone(self._hang_fault(record.body))
         if record is None:
             await self._ended()
             raise WorkerGone(self.end_fault())
         return record
+
+    def _hang_fault(self, report: HangReport) -> Fault:
+        return Fault(
+            self.name,
+            self.plan_id,
+            "hang",
+            f"a launch did not end within {report.deadline_s:.1f} s while {report.state}; the worker was killed. "
+            + report.text,
+            "a signal that nobody sends hangs the kernel: look at the knobs that changed last",
+            [*report.roles, *self._tail],
+        )
 
     def end_fault(self) -> Fault:
         """Why the ended process ended, as far as it said or its exit code tells."""
@@ -253,7 +269,8 @@ class WorkerProcess:
         while self._owed:
             await self.wait_for(self._owed[0], deadline_s)
             self._owed.pop(0)
-        self._write(command)
+        # the worker notices first that a launch does not end: it can read what was recorded
+        self._write({**command, "deadline_s": WATCH_SHARE * deadline_s} if kind != "check" else command)
         self._owed.append(kind)
         answer = await self.wait_for(kind, deadline_s)
         self._owed.pop()

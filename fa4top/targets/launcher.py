@@ -89,6 +89,10 @@ class Launcher(Protocol):
         """Launch once with probes, recording this CTA."""
         ...
 
+    def hung_capture(self) -> Capture | None:
+        """What a launch that does not end has recorded so far, from another thread; None where nothing can be read."""
+        ...
+
     def telemetry(self) -> GpuSample | None:
         """A simulated device's own readings; None where NVML is asked by the engine."""
         ...

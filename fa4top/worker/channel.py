@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -28,13 +29,15 @@ class Channel:
         self._commands = commands
         self._worker = worker
         self._seq = 0
+        self._lock = threading.Lock()
 
     def send(self, body: Body) -> None:
-        """Write one record. BrokenPipeError means that the engine is gone."""
-        self._seq += 1
-        data = memoryview(to_line(stamp(body, self._worker, self._seq)))
-        while data:
-            data = data[self._out.write(data) :]
+        """Write one record, from any thread. BrokenPipeError means that the engine is gone."""
+        with self._lock:
+            self._seq += 1
+            data = memoryview(to_line(stamp(body, self._worker, self._seq)))
+            while data:
+                data = data[self._out.write(data) :]
 
     def commands(self) -> Iterator[dict[str, Any]]:
         """Commands until the engine closes the pipe; a line that is not JSON is skipped."""

@@ -10,14 +10,17 @@ import time
 import traceback
 from typing import Any
 
+from fa4top.analysis.hangs import explain, role_states
 from fa4top.analysis.sample import analyse_capture
-from fa4top.records import Check, CleanBurst, Fault, Geometry, Shape, WorkerState
+from fa4top.records import Check, CleanBurst, Fault, Geometry, HangReport, Shape, WorkerState
 from fa4top.targets.catalog import describe
 from fa4top.targets.launcher import PRIMERS, WARM, Launcher, LaunchRequest, TargetError
 from fa4top.worker.channel import Channel, take_stdout
+from fa4top.worker.watch import Watch
 
 EXIT_FAULT = 4
 TELEMETRY_PERIOD_S = 0.5
+CHECK_DEADLINE_S = 60.0  # one launch, and a few rows on the CPU
 OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 
 
@@ -76,9 +79,27 @@ class _Worker:
         self._launch = 0
         self._telemetry_due = 0.0
         self._launcher: Launcher | None = None
+        self._watch = Watch(self._hangs)
+        self._doing = "starting"
         self._geometry: Geometry | None = None
 
+    def _hangs(self, deadline_s: float) -> None:
+        """In the watch's thread: the main one is stuck in a launch."""
+        launcher = self._launcher
+        text, roles = "no probes in this twin: nothing can be read", []
+        try:
+            capture = launcher.hung_capture() if launcher else None
+            if launcher is not None and capture is not None:
+                found = analyse_capture(capture.buffer, launcher.layout, launcher.family, capture.generation)
+                states = role_states(found.traces, launcher.layout.roles, launcher.family)
+                text, roles = explain(states), [state.sentence() for state in states]
+        except Exception as error:
+            traceback.print_exc()
+            text = f"its buffer could not be read: {type(error).__name__}: {error}"
+        self._channel.send(HangReport(self._worker, self._plan_id, deadline_s, self._doing, text, roles))
+
     def _state(self, state: str, text: str = "", progress: float | None = None) -> None:
+        self._doing = state
         launcher = self._launcher
         self._channel.send(
             WorkerState(
@@ -119,6 +140,11 @@ class _Worker:
     def _do(self, command: dict[str, Any]) -> None:
         assert self._launcher is not None
         kind = command.get("do")
+        with self._watch.guard(float(command.get("deadline_s", CHECK_DEADLINE_S))):
+            self._obey(kind, command)
+
+    def _obey(self, kind: object, command: dict[str, Any]) -> None:
+        assert self._launcher is not None
         if kind == "check":
             self._state("checking")
             self._check()

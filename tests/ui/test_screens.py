@@ -88,7 +88,7 @@ async def showing(
         yield app, pilot
 
 
-async def until(pilot: Pilot[str], condition: Callable[[], bool], limit_s: float = 10.0) -> None:
+async def until(pilot: Pilot[str], condition: Callable[[], bool], limit_s: float = 40.0) -> None:
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"

@@ -58,6 +58,7 @@ class BuiltinLauncher:
         self.probe_sets = ["coarse", "detail"]
         self.versions: dict[str, str] = {"cupy": str(cupy.__version__)}
         self._generation = 0
+        self._cta = 0
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._fp8 = request.knobs["pv_mode"] == "fp8"
         self._buffer: TraceBuffer | None = None
@@ -148,7 +149,9 @@ class BuiltinLauncher:
     def output(self) -> Any:
         """Launch once into a buffer full of NaN; bf16 bits, (batch, queries, heads, dim), on the host."""
         if self._buffer:
-            self._buffer.record_async(0, NOBODY, 1)
+            # one CTA records, so that a hang of this first launch can be explained
+            self._generation, self._cta = next_generation(self._generation), 0
+            self._buffer.record_async(0, self._cta, self._generation)
         with self._stream:
             self._out.fill(UNWRITTEN)
         self._launch()
@@ -199,12 +202,20 @@ class BuiltinLauncher:
         """Launch once with probes, recording this CTA."""
         assert self._buffer is not None
         self._generation = next_generation(self._generation)
+        self._cta = cta
         return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
 
     def record_nobody(self) -> None:
         """From the next launch on no CTA records."""
         if self._buffer:
             self._buffer.record_async(0, NOBODY, next_generation(self._generation))
+
+    def hung_capture(self) -> Capture | None:
+        """What a launch that does not end has recorded so far."""
+        if self._buffer is None or self._request.twin != "traced":
+            return None
+        self._cupy.cuda.Device(0).use()  # this thread has no context yet
+        return Capture(self._buffer.peek(self._cupy), self._generation, self._cta, 0.0)
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""

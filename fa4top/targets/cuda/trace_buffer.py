@@ -43,6 +43,20 @@ class TraceBuffer:
         words[:] = (cta, generation)
         self._config[:2].data.copy_from_host_async(words.ctypes.data, 8, self._stream)
 
+    def peek(self, cupy: Any) -> npt.NDArray[np.uint8]:
+        """What is recorded while a kernel still runs (or hangs), by a stream of its own; called from another thread."""
+        stream = cupy.cuda.Stream(non_blocking=True)
+        host = cupy.cuda.alloc_pinned_memory(self._layout.total_bytes)
+        found = np.frombuffer(host, dtype=np.uint8, count=self._layout.total_bytes)
+        for device_offset, host_offset, size in self._layout.pieces():
+            if self._inflight:
+                found[host_offset : host_offset + size] = self.host_bytes[device_offset : device_offset + size]
+            else:
+                (self._device.data + device_offset).copy_to_host_async(found.ctypes.data + host_offset, size, stream)
+        stream.synchronize()
+        whole: npt.NDArray[np.uint8] = found.copy()
+        return whole
+
     def capture(self) -> npt.NDArray[np.uint8]:
         """Wait for the stream; then a copy of what was recorded, one role after the other."""
         self._stream.synchronize()

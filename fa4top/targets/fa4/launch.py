@@ -17,7 +17,7 @@ from fa4top.analysis.layout import next_generation
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
 from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
-from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
+from fa4top.targets.cuda.trace_buffer import TraceBuffer
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
 from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
@@ -56,6 +56,7 @@ class Fa4Launcher:
         self.family = probes.family
         self.versions: dict[str, str] = {}
         self._generation = 0
+        self._cta = 0
         self._timer: BurstTimer | None = None
         handicap = request.knobs.get("handicap", "off")
         self._delay_percent = None if handicap == "off" else float(handicap)
@@ -163,7 +164,9 @@ class Fa4Launcher:
         import torch
 
         views = self._torch_views()
-        self._buffer.record_async(0, NOBODY, 1)
+        # one CTA records, so that a hang of this first launch can be explained
+        self._generation, self._cta = next_generation(self._generation), 0
+        self._buffer.record_async(0, self._cta, self._generation)
         self._stream.synchronize()
         self._kernels.forward(views["q"], views["k"], views["v"], out=views["out"], **self._arguments())
         torch.cuda.synchronize()
@@ -252,7 +255,15 @@ class Fa4Launcher:
     def traced_launch(self, cta: int) -> Capture:
         """Launch once with probes, recording this CTA."""
         self._generation = next_generation(self._generation)
+        self._cta = cta
         return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
+
+    def hung_capture(self) -> Capture | None:
+        """What a launch that does not end has recorded so far."""
+        if self._buffer is None or self._request.twin != "traced":
+            return None
+        self._cupy.cuda.Device(0).use()  # this thread has no context yet
+        return Capture(self._buffer.peek(self._cupy), self._generation, self._cta, 0.0)
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""

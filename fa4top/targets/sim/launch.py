@@ -24,6 +24,7 @@ CHECK_ROWS = 6
 REST_S = 0.1  # simulated pause between bursts
 DRIFT_PER_S, DRIFT_WRAP_S = 0.0005, 600.0
 AT_ONCE_S = 0.009
+HANG_STEP = 36
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
 
 LAYOUTS = {
@@ -67,6 +68,7 @@ class SimLauncher:
         self._buffer = np.zeros(self.layout.total_bytes, dtype=np.uint8)
         self._generation = 0
         self._traced = 0
+        self._hung: Capture | None = None
         self._bursts = 0
         self._last_burst_s = 0.0
         self._ns = 1_000_000_000
@@ -136,6 +138,8 @@ class SimLauncher:
         """Simulate the recording CTA and write its buffer."""
         self._device.clock.rest(REST_S)
         self._traced += 1
+        if "hang" in self._faults and self._traced >= FAULT_AFTER:
+            self._hang(cta)
         self._fault_now()
         time_us, mhz = self._device.launch_us(self._slowdown)
         self._generation = next_generation(self._generation)
@@ -148,6 +152,20 @@ class SimLauncher:
             logs.pop(self.layout.roles[-1])  # this role's slots and header stay those of the launch before
         write_buffer(self._buffer, self.layout, logs, facts, capacity)
         return Capture(self._buffer.copy(), self._generation, cta, time_us * self._handicap)
+
+    def _hang(self, cta: int) -> None:
+        """A launch whose second signal of P is lost: it leaves what was recorded until then, and does not end."""
+        self._generation = next_generation(self._generation)
+        logs, sm = self._device.trace(cta, self._slowdown, hang_at=HANG_STEP)
+        facts = LaunchFacts(self._generation, cta, sm, 12_345_678, self._ns, self._chip.clock_mhz)
+        self._buffer[:] = 0
+        write_buffer(self._buffer, self.layout, logs, facts, self.layout.capacity)
+        self._hung = Capture(self._buffer.copy(), self._generation, cta, 0.0)
+        time.sleep(3600)
+
+    def hung_capture(self) -> Capture | None:
+        """What a launch that does not end has recorded so far."""
+        return self._hung
 
     def _fault_now(self) -> None:
         if self._traced < FAULT_AFTER:

@@ -145,10 +145,18 @@ def simulate_blackwell(
 def _hung(
     logs: dict[str, RoleLog], now: float, ready: list[float], free: list[float]
 ) -> tuple[float, dict[str, RoleLog]]:
-    """The second signal of P was lost: the MMA role waits for ever, and so do those that wait for it."""
-    logs["mma"].event(WAIT_P2, BEGIN, now)
-    for stage in (0, 1):
-        logs[f"softmax{stage}"].event(WAIT_S, BEGIN, max(free[stage], ready[stage]))
+    """softmax0's second signal was lost: the MMA role waits for it inside PV, and all others wait for the MMA role."""
+    begin = max(free[0], ready[0])
+    softmax = logs["softmax0"]
+    for event in (STEP, P_FIRST, P_REST, STEP):
+        softmax.event(event, MARK, begin)
+        begin += 400.0
+    softmax.event(WAIT_S, BEGIN, begin)
+    logs["mma"].event(PV, BEGIN, begin)
+    logs["mma"].event(WAIT_P2, BEGIN, begin + 40.0)
+    logs["softmax1"].event(STEP, MARK, max(free[1], ready[1]))
+    logs["softmax1"].event(WAIT_S, BEGIN, max(free[1], ready[1]))
+    logs["correction"].event(WAIT_STATS, BEGIN, begin)
     for log in logs.values():
         log.finished = False
     return float("inf"), logs
