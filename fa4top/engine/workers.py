@@ -237,7 +237,7 @@ class WorkerProcess:
             f"a launch did not end within {report.deadline_s:.1f} s while {report.state}; the worker was killed. "
             + report.text,
             "a signal that nobody sends hangs the kernel: look at the knobs that changed last",
-            [*report.roles, *self._tail],
+            list(self._tail),
         )
 
     def end_fault(self) -> Fault:
