@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What is run on a GPU machine, in two parts that each stay under ten minutes; results go to OUT.
+# What is run on a GPU machine, in parts that each stay under ten minutes; results go to OUT.
 #   benchmarks/gpu_session.sh OUT record    doctor, GPU tests, recorded sessions, a picture of the screen
 #   benchmarks/gpu_session.sh OUT cost      what probes cost, beside NVIDIA's IKET
 #   benchmarks/gpu_session.sh OUT builtin   bench, sweeps, live session and checks of our own kernels (needs CuPy alone)
+#   benchmarks/gpu_session.sh OUT ab        A/B: error rate, power, latency, watching, recorded A/Bs, a hang; uses two GPUs
+#                                           at a time where there are two
 set -u
 out=$1 part=$2
 cd "$(dirname "$0")/.."
@@ -35,6 +37,25 @@ if [ "$part" = builtin ]; then
   step tests
   timeout 250 python3 -m pytest tests/gpu/test_builtin.py -m gpu -s -p no:cacheprovider -o addopts= -q > "$out/tests.txt" 2>&1
   grep -E "passed|failed|^E |FAILED" "$out/tests.txt" | head -30
+elif [ "$part" = ab ]; then
+  gpus=$(nvidia-smi -L | wc -l)
+  keep() { FA4TOP_SESSIONS=$out/sessions timeout 100 python3 -m fa4top "${@:2}" > "$out/$1.txt" 2> "$out/$1.err"; tail -4 "$out/$1.txt"; }
+  first() {
+    export CUDA_VISIBLE_DEVICES=0
+    step latency; timeout 120 python3 benchmarks/live_session.py b fa4 mma_pv_is_rs=off intra_wg_overlap=off tile_mn=128x112 2>&1 | tail -4
+    step fa4; keep fa4 ab --target fa4 --b mma_pv_is_rs=off --budget 4s --watch
+    step hang; timeout 150 python3 -m fa4top live --target builtin --unsafe --set lost_signal=on --seconds 5 --json 2> "$out/hang.err" | grep '"hang"'
+    step A/A; python3 benchmarks/ab_live.py aa 6 5 200 "" 0 > "$out/aa0.txt" 2> "$out/aa0.err"; tail -1 "$out/aa0.txt"
+  }
+  second() {
+    export CUDA_VISIBLE_DEVICES=$((gpus > 1 ? 1 : 0))
+    step fp8; keep fp8 ab --target builtin --set pv_mode=fp8 --a p_split=1/2 --b p_split=3/4 --budget 4s --watch
+    step sweep; keep sweep sweep p_split=1/8,1/4,3/8,1/2,5/8,3/4,7/8 --set pv_mode=fp8 --target builtin
+    step known; timeout 60 python3 benchmarks/ab_live.py known 2 6 2> "$out/known.err" | grep true
+    step watched; timeout 90 python3 benchmarks/live_session.py watched builtin 5 2>&1 | tail -1
+    step A/A; python3 benchmarks/ab_live.py aa 6 5 200 "" 500 > "$out/aa1.txt" 2> "$out/aa1.err"; tail -1 "$out/aa1.txt"
+  }
+  if [ "$gpus" -gt 1 ]; then first & second & wait; else first; second; fi
 elif [ "$part" = record ]; then
   step doctor; python3 -m fa4top doctor > "$out/doctor.txt" 2>&1
   step record
