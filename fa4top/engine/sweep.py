@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fa4top.analysis.ab_blocks import MOST_REJECTED, gate, moved
@@ -227,10 +227,10 @@ class _Series:
                 why = f"the output differs from {self._baseline}'s, though {knobs} should leave it equal bit for bit"
                 self._lose(name, why)
 
-    async def _guarded(self, name: str, doing: object) -> bool:
+    async def _guarded(self, name: str, doing: Awaitable[object]) -> bool:
         """Await something of this arm; if a worker is lost, the arm is out and the sweep goes on."""
         try:
-            await doing  # type: ignore[misc]
+            await doing
         except WorkerGone as gone:
             self._gone(gone, name)
             return False
