@@ -20,6 +20,7 @@ from fa4top.engine.gpus import ARCH_OF, list_gpus
 from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
 from fa4top.targets.catalog import describe
 from fa4top.targets.fa4.probes import KNOWN_GOOD
+from fa4top.targets.fork.checkout import KERNEL, PACKAGE, NoCheckout, inspect_checkout
 
 OK, MISSING, NOTE = "ok", "missing", "note"
 EXTRAS = {"fa4": "fa4,cuda13", "builtin": "cuda13,sass"}
@@ -201,10 +202,45 @@ def _folders() -> list[Finding]:
     return findings
 
 
-@click.command("doctor", epilog="Example:  fa4top doctor --python ~/fa4/.venv/bin/python")
+def _fork(folder: Path) -> list[Finding]:
+    """A checkout of flash-attention-fp4: what of its contract holds. Nothing of it is imported."""
+    try:
+        found = inspect_checkout(folder)
+    except NoCheckout as error:
+        return [Finding("checkout", MISSING, str(error), "--fa4-path DIR, the top folder of the checkout")]
+    where = f"{found.package}{f', commit {found.commit}' if found.commit else ''}"
+    findings = [Finding("checkout", OK, where)]
+    for row in found.rows:
+        fix = "" if row.holds else f"expected: {row.expected}. Send this table to fa4top's authors"
+        findings.append(Finding(row.what, OK if row.holds else MISSING, row.found, fix))
+    if found.split_default:
+        text = f"fp8 split {found.split_default}/{4 if found.split_default == '3' else 2} by default"
+        old = found.split_default != "3"
+        findings.append(Finding("split", NOTE if old else OK, text, "set 3/4: 1/2 cost 24% on a GB300" if old else ""))
+    if found.unknown_knobs:
+        findings.append(Finding("knobs", NOTE, f"not in fa4top's table: {', '.join(found.unknown_knobs)}"))
+    if found.absent_knobs:
+        findings.append(Finding("knobs", NOTE, f"not in this checkout: {', '.join(found.absent_knobs)}"))
+    return findings
+
+
+EPILOG = """\b
+Examples:
+  fa4top doctor --python ~/fa4/.venv/bin/python
+  fa4top doctor --fa4-path ~/flash-attention-fp4      what of that checkout fa4top can rely on
+"""
+
+
+@click.command("doctor", epilog=EPILOG)
 @click.option("--python", "interpreter", default="", metavar="PATH", help="The interpreter to look into.")
+@click.option(
+    "--fa4-path",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="A checkout of flash-attention-fp4; default: this folder, if it is one.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def command(interpreter: str, as_json: bool) -> None:
+def command(interpreter: str, fa4_path: Path | None, as_json: bool) -> None:
     """Look at GPU, driver, interpreter, packages, tools, terminal and folders. Ends with 3 when only `sim` can run."""
     python = interpreter or config_or_fail().python or sys.executable
     sections = {
@@ -215,6 +251,9 @@ def command(interpreter: str, as_json: bool) -> None:
         "terminal": _terminal(),
         "folders": _folders(),
     }
+    here = Path.cwd()
+    if fa4_path is not None or (here / PACKAGE / KERNEL).is_file():
+        sections["flash-attention-fp4"] = _fork(fa4_path or here)
     if as_json:
         click.echo(
             json.dumps(
