@@ -29,6 +29,7 @@ from fa4top.records import (
     CleanBurst,
     Envelope,
     GpuSample,
+    HangReport,
     Notice,
     Output,
     TraceSample,
@@ -89,6 +90,7 @@ class LiveProgram:
         self._simulated_gpu: GpuSample | None = None
         self._clear = False
         self._hangs: dict[str, int] = {}
+        self._launched: dict[str, Order] = {}  # by worker
         self._locked = False
         self._job_workers: set[WorkerProcess] = set()
         self._standby = Standby(self._fresh)
@@ -111,8 +113,12 @@ class LiveProgram:
         return self._plan_id
 
     def _deliver(self, record: Envelope) -> None:
-        if isinstance(record.body, GpuSample):
-            self._simulated_gpu = record.body  # only simulated devices read themselves
+        body = record.body
+        if isinstance(body, GpuSample):
+            self._simulated_gpu = body  # only simulated devices read themselves
+        elif isinstance(body, HangReport) and body.worker in self._launched:
+            key = launch_key(self._launched[body.worker])
+            self._hangs[key] = self._hangs.get(key, 0) + 1
         self._log.append(record.body, record.source, record.wall_ns, record.mono_ns)
 
     def set_paused(self, paused: bool) -> None:
@@ -188,11 +194,13 @@ class LiveProgram:
         """A fresh worker for a job; one that stands by, if it fits."""
         if not job and (ready := self._standby.take(twin, order)) is not None:
             self._job_workers.add(ready)
+            self._launched[ready.name] = order
             ready.assign(order, plan_id)
             return ready
         self._starts += 1
         worker = WorkerProcess(f"{twin}{self._starts}", plan_id, twin, self._deliver, self._output)
         self._job_workers.add(worker)
+        self._launched[worker.name] = order
         first: dict[str, object] | None = None
         if job == "bench" and isinstance(self._job, BenchJob):
             first = {"job": "bench", "names": self._job.names, "arch": self._job.arch}
@@ -329,6 +337,7 @@ class LiveProgram:
             name = f"{twin}{self._starts}"
             worker = WorkerProcess(name, self._plan_id_running, twin, self._deliver, self._output)
             self._workers[twin] = worker
+            self._launched[name] = self.order
             await worker.start(self.order, Path(self.order.folder) / f"{worker.name}.stderr")
             fresh.append(worker)
         for worker in fresh:
@@ -432,10 +441,8 @@ class LiveProgram:
         self._deaths.append(now)
         while self._deaths and self._deaths[0] < now - RESTART_WINDOW_S:
             self._deaths.popleft()
-        if gone.fault.reason == "hang":
-            self._hangs[launch_key(self.order)] = self._hangs.get(launch_key(self.order), 0) + 1
-            if why := self.quarantined(self.order):
-                raise Stopped(f"{why}; the last: {gone.fault.text}")
+        if gone.fault.reason == "hang" and (why := self.quarantined(self.order)):
+            raise Stopped(f"{why}; the last: {gone.fault.text}")
         if gone.fault.reason in PERMANENT:
             raise Stopped(f"{gone.fault.reason}: {gone.fault.text}. {gone.fault.hint}")
         if len(self._deaths) > RESTARTS:

@@ -127,7 +127,7 @@ def test_a_hang_in_an_a_b_ends_it_with_the_same_words(sim_order: Make) -> None:
     assert process.wait(60) == 4
     control.close()
     faults = [record.body for record in read_log(Path(order.folder)) if isinstance(record.body, Fault)]
-    assert faults and faults[0].reason == "hang" and "that signal was lost" in faults[0].text
+    assert len(faults) == 1 and faults and faults[0].reason == "hang" and "that signal was lost" in faults[0].text
 
 
 def test_a_setting_that_hangs_again_is_not_launched_a_third_time(sim_order: Make) -> None:
@@ -147,6 +147,8 @@ def test_a_setting_that_hangs_again_is_not_launched_a_third_time(sim_order: Make
     assert hangs() == 2
     refused = control.ask({"do": "plan", "knobs": {}})
     assert not refused["ok"] and "hung 2 times in this session" in refused["error"]
+    refused = control.ask({"do": "job", "job": {"kind": "ab", "b": {"p_split": "1/2"}}})
+    assert not refused["ok"] and "arm A: this setting hung 2 times" in refused["error"]
     assert control.ask({"do": "plan", "knobs": {"p_split": "1/2"}})["ok"], "another setting may be tried"
     wait_until(lambda: hangs() == 3, 60.0)
     control.ask({"do": "stop"})
