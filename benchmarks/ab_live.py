@@ -26,6 +26,7 @@ from fa4top.cli.choose import make_order
 from fa4top.cli.options import run_options
 from fa4top.engine import ab, pace
 from fa4top.engine import arms as arms_module
+from fa4top.engine.arms import Blocks
 from fa4top.engine.jobs import AbJob
 from fa4top.engine.live import LiveProgram
 from fa4top.engine.order import Order
@@ -67,6 +68,7 @@ class Runs:
         """The run, the block at which a difference was called (0: never), and the seconds until then or the end."""
         run = ab._Run(self._host, replace(self._job, seed=seed), self._orders)
         run._arms, run._slices = self._first._arms, self._first._slices
+        run._blocks = Blocks(self._host, run._slices)
         began = time.monotonic()
         called = 0
         for number in range(1, blocks + 1):
@@ -115,7 +117,7 @@ async def against_itself(host: LiveProgram, pairs: int, runs: int, blocks: int, 
             assert run._evidence is not None
             ratios = [float(x) for x in run._evidence.blocks]
             false, done = false + bool(called), done + 1
-            rejected += run._rejected
+            rejected += run._blocks.rejected
             estimates.append(100 * run._evidence.estimate)
             spreads.append(100 * statistics.stdev(ratios))
             print(

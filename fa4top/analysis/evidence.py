@@ -26,6 +26,7 @@ F64 = npt.NDArray[np.float64]
 ALPHA = 0.05
 WIDEST = log(2.0)  # log ratios beyond a factor of two are not looked for
 GRID = 401
+PILOTS = 4  # blocks that set the scale and are discarded
 PILOT_HORIZON = 20.0  # the scale rho is best for this many blocks like the pilot's
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from fa4top.analysis.ab_blocks import slice_level
 from fa4top.analysis.ab_verdict import Verdict, verdict
-from fa4top.analysis.evidence import ALPHA, Evidence, Interval, confidence_interval, mixture_scale
+from fa4top.analysis.evidence import ALPHA, PILOTS, Evidence, Interval, confidence_interval, mixture_scale
 
-PILOTS = 4
 INSIDE, OUTSIDE, OPEN = "in", "out", "open"
 
 
@@ -62,7 +61,6 @@ class Standing:
     verdict: Verdict | None
     plateau: str
     log_e: float
-    interval: Interval
 
 
 class SweepEvidence:
@@ -79,6 +77,7 @@ class SweepEvidence:
         self._pilots: list[dict[str, float]] = []
         self._blocks: list[dict[str, float]] = []
         self._evidence: dict[str, Evidence] = {}
+        self._pairs: dict[tuple[str, str], Interval] = {}
         self.live = list(names)
         self.least = 0.0  # log ratio that two processes alone may differ by
 
@@ -111,6 +110,7 @@ class SweepEvidence:
                         self._evidence[name] = Evidence(rho, self._alpha(name), self._seed)
             return
         self._blocks.append(levels)
+        self._pairs.clear()
         for name, evidence in self._evidence.items():
             if name in levels and self._baseline in levels:
                 evidence.add(levels[name] - levels[self._baseline])
@@ -124,10 +124,13 @@ class SweepEvidence:
         self.live = [other for other in self.live if other != name]
 
     def _pair(self, name: str, leader: str) -> Interval:
-        """Log ratio of a setting to the leader, at alpha / m^2."""
-        alpha = ALPHA / self._m**2
-        blocks = np.array(self._differences(self._blocks, name, leader))
-        return confidence_interval(blocks, mixture_scale(self._differences(self._pilots, name, leader), alpha), alpha)
+        """Log ratio of a setting to the leader, at alpha / m^2; computed once a block."""
+        if (name, leader) not in self._pairs:
+            alpha = ALPHA / self._m**2
+            rho = mixture_scale(self._differences(self._pilots, name, leader), alpha)
+            blocks = np.array(self._differences(self._blocks, name, leader))
+            self._pairs[name, leader] = confidence_interval(blocks, rho, alpha)
+        return self._pairs[name, leader]
 
     def estimate(self, name: str) -> float:
         """Log ratio to the baseline."""
@@ -139,11 +142,10 @@ class SweepEvidence:
         """The fastest live setting by its estimate."""
         return min((name for name in self.live if name != self._null), key=self.estimate, default=self._baseline)
 
-    def standings(self, seconds_per_block: float = 0.0) -> dict[str, Standing]:
+    def standings(self) -> dict[str, Standing]:
         """Every setting's standing now, the null arm's too."""
         found = {}
         leader = self.leader
-        wide = Interval(-1.0, 1.0)
         for name in self._names:
             evidence = self._evidence.get(name)
             plateau = OPEN
@@ -155,9 +157,8 @@ class SweepEvidence:
                     plateau = INSIDE
                 elif pair.low > log1p(self._margin):
                     plateau = OUTSIDE
-            said = verdict(evidence, self._margin, seconds_per_block, least=self.least) if evidence else None
-            log_e = evidence.log_e if evidence else 0.0
-            found[name] = Standing(said, plateau, log_e, evidence.interval if evidence else wide)
+            said = verdict(evidence, self._margin, least=self.least) if evidence else None
+            found[name] = Standing(said, plateau, evidence.log_e if evidence else 0.0)
         return found
 
     def losers(self) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from fa4top.records import CleanBurst, Geometry, RoleSample, SweepPoint, TraceSample
 
 LEADS = ("softmax0", "mma0")
+GRID_FROM = 3  # values of the second knob: two are better as curves
 NEAR = 0.01  # within this of the best counts as its plateau
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from fa4top.analysis.evidence import ALPHA, fewest_blocks, redrawn_error_rate
+from fa4top.analysis.evidence import ALPHA, PILOTS, fewest_blocks, redrawn_error_rate
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.tables import ab_rows, clock_text, milestones, percent_range
 from fa4top.cli import exits
@@ -19,8 +19,8 @@ from fa4top.cli.budget import parse_budget
 from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
-from fa4top.cli.options import run_options
-from fa4top.engine.ab import PILOTS, arm_orders
+from fa4top.cli.options import l2_option, run_options
+from fa4top.engine.ab import arm_orders
 from fa4top.engine.jobs import AbJob, job_to_data, margin_share
 from fa4top.records import AbBlock, AbState, Envelope
 from fa4top.session.reading import LogError, read_log
@@ -58,12 +58,7 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
     type=click.Choice(["burst", "sustained"]),
     help="burst: speed at boost, in bursts of 5 ms; sustained: at power equilibrium, clocks held back are part of it.",
 )
-@click.option(
-    "--l2",
-    default="cold",
-    type=click.Choice(["cold", "warm"]),
-    help="L2 before each timed launch: overwritten, or as the launch before left it.",
-)
+@l2_option
 @click.option("--watch", is_flag=True, help="Use the whole budget, also after a verdict.")
 @click.option("--self-test", is_flag=True, help="A against A in processes of its own.")
 @click.option(

@@ -62,6 +62,13 @@ def run_options(function: F) -> F:
     return function
 
 
+l2_option = click.option(
+    "--l2",
+    default="cold",
+    type=click.Choice(["cold", "warm"]),
+    help="L2 before each timed launch: overwritten, or as the launch before left it.",
+)
+
 _VIEW_OPTIONS = (
     click.option("--theme", default="", metavar="NAME", help="Colour theme (fa4top config --themes)."),
     click.option("--ascii/--no-ascii", "ascii_only", default=None, help="Plain ASCII graphs."),

@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.sweeps import GRID_FROM
 from fa4top.analysis.tables import null_lines, sweep_rows
 from fa4top.cli import exits
 from fa4top.cli.budget import parse_budget
 from fa4top.cli.choose import config_or_fail, fail, make_order
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
-from fa4top.cli.options import run_options
+from fa4top.cli.options import l2_option, run_options
 from fa4top.engine import jobs
 from fa4top.engine.jobs import SweepJob, job_to_data
 from fa4top.engine.order import Order
@@ -23,7 +24,6 @@ from fa4top.records import Envelope, SweepState
 from fa4top.ui.plots import MARKS, Curve, curves_plot
 
 GRAPH_WIDTH, GRAPH_HEIGHT = 76, 11
-GRID_FROM = 3  # values of the second knob
 PROGRESS_EVERY = 20
 
 EPILOG = """\b
@@ -44,12 +44,7 @@ Examples:
 @click.option(
     "--fresh", default=3, type=click.IntRange(0, 16), help="How many of the best are measured again in fresh processes."
 )
-@click.option(
-    "--l2",
-    default="cold",
-    type=click.Choice(["cold", "warm"]),
-    help="L2 before each timed launch: overwritten, or as the launch before left it.",
-)
+@l2_option
 @click.option("--coins", default=0, help="Seed of the orders of the blocks.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
 def command(

@@ -6,21 +6,19 @@ import asyncio
 import statistics
 import time
 
-from fa4top.analysis.ab_blocks import MOST_REJECTED, Coin, block_ratio, gate, moved, unfair_gate
+from fa4top.analysis.ab_blocks import Coin, block_ratio, unfair_gate
 from fa4top.analysis.ab_verdict import INVALID, Verdict, resolution, verdict
-from fa4top.analysis.evidence import ALPHA, Evidence, mixture_scale
-from fa4top.engine.arms import Arm, Slices, ask_check, bitwise_knobs, start_arm, verify
+from fa4top.analysis.evidence import ALPHA, PILOTS, Evidence, mixture_scale
+from fa4top.engine.arms import Arm, Blocks, Slices, ask_check, bitwise_knobs, start_arm, verify
 from fa4top.engine.bench import JobFailed
 from fa4top.engine.jobs import AbJob, JobHost, changed_order
 from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerGone
 from fa4top.records import AbArm, AbBlock, AbPair, AbState, CleanBurst
 
-PILOTS = 4
 TRACE_EVERY = 2
 REPORT_EVERY = 4
 PAIR_BLOCKS = 5  # of a pair of processes in tier 2
-LOOSEN_AFTER, LOOSEN_SHARE = 10, 0.2  # above this share of rejected blocks the slices rest longer
 
 
 def arm_orders(order: Order, job: AbJob) -> tuple[dict[str, Order], list[str]]:
@@ -64,10 +62,8 @@ class _Run:
         self._pilots: list[float] = []
         self._l2_gap: dict[str, float] = {}
         self._power: dict[str, list[float]] = {}
-        self._number = 0
+        self._blocks = Blocks(host, self._slices)
         self._tripped: list[str] = []
-        self._rejected = 0
-        self._loosened = 0
         self._invalid = ""
         self._seconds_per_block = 0.0
         self._last_verdict: Verdict | None = None
@@ -170,7 +166,7 @@ class _Run:
                 ratios.append(ratio)
             if len(ratios) == PAIR_BLOCKS:
                 return ratios
-        self._invalid = self._invalid or f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
+        self._invalid = self._invalid or self._blocks.unmet()
         return ratios or [0.0]
 
     async def _ready(self) -> None:
@@ -234,24 +230,18 @@ class _Run:
     async def _measure_block(self, began: float, pair: bool = False) -> float | None:
         """One block, recorded; its ratio when it counts. In a pair of tier 2 a block alone is no evidence."""
         order = self._coin.block_order()
-        before = self._host.held_back()
-        bursts = [await self._slice(name) for name in order]
-        reading = self._host.gpu_now()
-        self._number += 1
-        slices, clocks = [b.times_us for b in bursts], [b.sm_clock_mhz for b in bursts]
-        ratio, ratio_cycles = block_ratio(order, slices, clocks)
-        throttle = [*reading.throttle, *moved(before, reading.held_back)] if reading else []
-        foreign = reading.foreign_pids if reading else []
-        passed = gate(order, clocks, list(dict.fromkeys(throttle)), foreign, self._slices.sustained)
+        block = await self._blocks.measure(order, self._slice)
+        number, passed = self._blocks.number, block.gate
+        ratio, ratio_cycles = block_ratio(order, block.slices_us, block.clocks_mhz)
         pilot = self._evidence is None and not pair
         if passed.accepted:
             if not pair:
                 self._take(ratio)
-            for name, burst in zip(order, bursts, strict=True):
+            for name, burst in zip(order, block.bursts, strict=True):
                 self._arms[name].keep(burst)
         else:
             self._reject(passed.tripped)
-        self._seconds_per_block = (time.monotonic() - began) / self._number
+        self._seconds_per_block = (time.monotonic() - began) / number
         known = None if pilot else self._evidence
         verdict_now = self._verdict()
         # before the pilot is over nothing is known, but that nothing will be known may be
@@ -259,10 +249,10 @@ class _Run:
         self._host.append(
             AbBlock(
                 self._id,
-                self._number,
+                number,
                 order,
-                slices,
-                clocks,
+                block.slices_us,
+                block.clocks_mhz,
                 ratio,
                 ratio_cycles,
                 pilot,
@@ -277,9 +267,9 @@ class _Run:
                 found.text if found else "",
             )
         )
-        if self._number % TRACE_EVERY == 1:
+        if number % TRACE_EVERY == 1:
             await self._trace()
-        if self._number % REPORT_EVERY == 1:
+        if number % REPORT_EVERY == 1:
             self._report()
         self._last_verdict = found
         return ratio if passed.accepted else None
@@ -292,17 +282,14 @@ class _Run:
         return burst
 
     def _reject(self, tripped: str) -> None:
-        """A block that does not count; when too many do not, the slices rest longer."""
-        self._rejected += 1
+        """A block that does not count."""
         self._tripped.append(tripped)
         for arm in self._arms.values():
             arm.rejected += arm.name == tripped
-        since = self._number - self._loosened
-        if since >= LOOSEN_AFTER and self._rejected > LOOSEN_SHARE * self._number and self._slices.rest_longer():
-            self._loosened = self._number
+        if self._blocks.loosen():
             self._host.say(
                 "info",
-                f"A/B: {self._rejected} of {self._number} blocks rejected; slices rest "
+                f"A/B: {self._blocks.rejected} of {self._blocks.number} blocks rejected; slices rest "
                 f"{self._slices.gap_s * 1e3:.0f} ms from here on",
             )
 
@@ -316,10 +303,9 @@ class _Run:
             self._evidence = Evidence(mixture_scale(self._pilots), ALPHA, self._job.seed)
 
     def _verdict(self) -> Verdict:
-        reject_limit = self._number >= 10 and self._rejected > MOST_REJECTED * self._number
         invalid = self._invalid or unfair_gate(self._tripped)
-        if not invalid and reject_limit:
-            invalid = f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
+        if not invalid and self._blocks.hopeless:
+            invalid = self._blocks.unmet()
         evidence = self._evidence or Evidence(1.0)
         least = resolution(self._arms["A"].time_us) if self._arms else 0.0
         return verdict(evidence, self._job.margin, self._seconds_per_block, invalid, least=least)

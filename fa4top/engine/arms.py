@@ -6,11 +6,11 @@ import asyncio
 import os
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from fa4top.analysis.ab_blocks import moved
+from fa4top.analysis.ab_blocks import MOST_REJECTED, Gate, gate, moved
 from fa4top.analysis.sweeps import measured_point
 from fa4top.engine.jobs import JobHost
 from fa4top.engine.order import Order
@@ -18,13 +18,15 @@ from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S, burst_launc
 from fa4top.engine.workers import WorkerProcess
 from fa4top.records import Check, CleanBurst, SweepPoint, TraceSample
 from fa4top.targets.catalog import describe
+from fa4top.targets.launcher import COLD, PRIMERS, WARM
 
 BURST, SUSTAINED = "burst", "sustained"
 WARM_UP_S, WARM_SLICES, WARM_SPREAD = 5.0, 3, 0.01
 SUSTAINED_WARM_UP_S = 15.0
 LEAST_GAP_S, MOST_GAP_S = 0.004, 0.16
-PRIMERS = 2
 SETTLE_US, TIMED_US = 100_000.0, 150_000.0  # of a sustained slice: power settles in tens of milliseconds
+LOOSEN_AFTER, LOOSEN_SHARE = 10, 0.2  # above this share of rejected blocks the slices rest longer
+LEAST_FOR_HOPELESS = 10
 KEPT = 64
 
 
@@ -79,8 +81,7 @@ async def start_arm(host: JobHost, name: str, order: Order) -> Arm:
     clean = await host.start_worker("clean", order, plan_id)
     traced = await host.start_worker("traced", order, plan_id)
     for worker in (clean, traced):
-        if worker.state is None or worker.state.state != "compiled":
-            await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
+        await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
     return Arm(name, order, plan_id, clean, traced)
 
 
@@ -193,7 +194,7 @@ class Slices:
 
     async def l2_gap(self, arm: Arm) -> float:
         """How much slower a launch with a cold L2 is than one with a warm one, percent: shows that flushing works."""
-        cold, warm = [await self.slice(arm, l2) for l2 in ("cold", "warm")]
+        cold, warm = [await self.slice(arm, l2) for l2 in (COLD, WARM)]
         return 100.0 * (statistics.median(cold.times_us) / statistics.median(warm.times_us) - 1.0)
 
     async def trace(self, arm: Arm, timeline: bool) -> None:
@@ -206,6 +207,63 @@ class Slices:
         arm.samples = [*arm.samples[-KEPT:], sample]
         if not self.sustained:
             await asyncio.sleep(self.gap_s)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block's slices in their order, and whether it counts."""
+
+    order: Sequence[str]
+    bursts: list[CleanBurst]
+    gate: Gate
+
+    @property
+    def slices_us(self) -> list[list[float]]:
+        """Times of every launch, slice by slice."""
+        return [burst.times_us for burst in self.bursts]
+
+    @property
+    def clocks_mhz(self) -> list[float | None]:
+        """SM clock of every slice, where it is known."""
+        return [burst.sm_clock_mhz for burst in self.bursts]
+
+
+class Blocks:
+    """Measures blocks and counts those that do not count; when too many do not, the slices rest longer."""
+
+    def __init__(self, host: JobHost, slices: Slices) -> None:
+        self._host, self._slices = host, slices
+        self.number = self.rejected = self._loosened = 0
+
+    async def measure(self, order: Sequence[str], one: Callable[[str], Awaitable[CleanBurst]]) -> Block:
+        """One block; ``one`` makes a slice of the named arm."""
+        before = self._host.held_back()
+        bursts = [await one(name) for name in order]
+        reading = self._host.gpu_now()
+        self.number += 1
+        throttle = [*reading.throttle, *moved(before, reading.held_back)] if reading else []
+        foreign = reading.foreign_pids if reading else []
+        clocks = [burst.sm_clock_mhz for burst in bursts]
+        passed = gate(order, clocks, list(dict.fromkeys(throttle)), foreign, self._slices.sustained)
+        self.rejected += not passed.accepted
+        return Block(order, bursts, passed)
+
+    def loosen(self) -> bool:
+        """After a rejected block: rest longer if there are many; was that done?"""
+        many = self.number - self._loosened >= LOOSEN_AFTER and self.rejected > LOOSEN_SHARE * self.number
+        if not many or not self._slices.rest_longer():
+            return False
+        self._loosened = self.number
+        return True
+
+    def unmet(self) -> str:
+        """In words, how many do not count."""
+        return f"the gate can not be met: {self.rejected} of {self.number} blocks rejected"
+
+    @property
+    def hopeless(self) -> bool:
+        """Do most blocks not count?"""
+        return self.number >= LEAST_FOR_HOPELESS and self.rejected > MOST_REJECTED * self.number
 
 
 def holds_still(clocks_mhz: Sequence[float]) -> bool:

@@ -16,7 +16,15 @@ from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
 from fa4top.engine.jobs import AbJob, BenchJob, Job, Resident, changed_order, job_from_data
 from fa4top.engine.order import Order
-from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S, MAX_BURST, burst_launches, recording_cta
+from fa4top.engine.pace import (
+    CHECK_DEADLINE_S,
+    COMPILE_DEADLINE_S,
+    LEAST_DEADLINE_S,
+    MAX_BURST,
+    burst_launches,
+    launch_deadline_s,
+    recording_cta,
+)
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.standby import Standby
 from fa4top.engine.sweep import run_sweep
@@ -37,7 +45,6 @@ from fa4top.records import (
 )
 
 FIRST_BURST_DEADLINE_S = 60.0
-MIN_DEADLINE_S = 2.0
 NVML_PERIOD_S = 0.5
 TIMELINE_PERIOD_S = 1.0
 RESTARTS, RESTART_WINDOW_S = 3, 60.0
@@ -351,7 +358,7 @@ class LiveProgram:
             if not answer.passed:
                 raise Stopped(f"the {worker.twin} twin's output is wrong, so it shows no numbers: {answer.text}")
             self._checks[worker.twin] = answer
-            await worker.wait_for("worker", MIN_DEADLINE_S * 5, "ready")
+            await worker.wait_for("worker", LEAST_DEADLINE_S * 5, "ready")
         if len({check.output_hash for check in self._checks.values()}) == 2:
             self.say(
                 "error",
@@ -365,7 +372,7 @@ class LiveProgram:
     def _deadline(self) -> float:
         if self._launch_us is None:
             return FIRST_BURST_DEADLINE_S
-        return max(MIN_DEADLINE_S, self._launch_us * 1e-6 * MAX_BURST * 10)
+        return launch_deadline_s(self._launch_us, MAX_BURST)
 
     async def _round(self) -> None:
         """One clean and one traced burst under the token, readings between them, then rest."""

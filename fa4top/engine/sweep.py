@@ -8,12 +8,11 @@ import time
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from fa4top.analysis.ab_blocks import MOST_REJECTED, gate, moved
 from fa4top.analysis.ab_verdict import resolution
 from fa4top.analysis.evidence import ALPHA
 from fa4top.analysis.sweep_evidence import Shuffle, Standing, SweepEvidence, best_first, block_levels
 from fa4top.analysis.sweeps import sweep_verdict
-from fa4top.engine.arms import BURST, Arm, Slices, bitwise_knobs, start_arms, verify
+from fa4top.engine.arms import BURST, Arm, Blocks, Slices, bitwise_knobs, start_arms, verify
 from fa4top.engine.jobs import JobHost, SweepJob, changed_order
 from fa4top.engine.order import Order
 from fa4top.engine.tasks import end_task
@@ -23,7 +22,6 @@ from fa4top.records import SweepBlock, SweepPoint, SweepState
 NULL = "null arm"
 REPORT_EVERY = 5
 FRESH_BLOCKS = 24  # at most, after its pilot
-LOOSEN_AFTER, LOOSEN_SHARE = 10, 0.2
 MEASURE, FRESH = "measure", "fresh"
 
 
@@ -81,8 +79,8 @@ class _Sweep:
         self._settings = settings_of(host.order, job)
         self._todo = [setting for setting in self._settings if setting.problem is None]
         self._baselines = baselines_of(host.order, self._settings, job.knob)
-        self._comparisons = max(1, len(self._todo) - len(self._baselines))
-        self._id = host.next_plan_id()
+        self.comparisons = max(1, len(self._todo) - len(self._baselines))
+        self.id = host.next_plan_id()
         self._points: dict[tuple[str, str], SweepPoint] = {}
         self.contaminated = ""
 
@@ -91,7 +89,7 @@ class _Sweep:
         refused = {f"{s.series}/{s.value}": s.problem for s in self._settings if s.problem}
         self._host.append(
             SweepState(
-                self._id,
+                self.id,
                 order.target,
                 order.gpu_name,
                 order.arch,
@@ -106,7 +104,7 @@ class _Sweep:
                 text,
                 job.margin,
                 ALPHA,
-                self._comparisons,
+                self.comparisons,
                 self._baselines,
                 self.contaminated,
             )
@@ -127,7 +125,7 @@ class _Sweep:
         self.state("running", "compiling")
         for setting in self._settings:
             if setting.problem:
-                self.put(SweepPoint(self._id, 0, setting.series, setting.value, "refused", setting.problem))
+                self.put(SweepPoint(self.id, 0, setting.series, setting.value, "refused", setting.problem))
         ahead: asyncio.Task[dict[str, Arm | BaseException]] | None = None
         try:
             names = list(self._baselines)
@@ -151,14 +149,6 @@ class _Sweep:
         """By value: what launches it."""
         return {setting.value: setting.order for setting in self._todo if setting.series == series}
 
-    @property
-    def id(self) -> int:
-        return self._id
-
-    @property
-    def comparisons(self) -> int:
-        return self._comparisons
-
     def known(self, series: str, value: str) -> SweepPoint | None:
         return self._points.get((series, value))
 
@@ -180,7 +170,8 @@ class _Series:
         self._evidence = SweepEvidence([baseline], baseline, NULL, job.margin, 1, job.seed)
         self._dropped: set[str] = set()
         self._fresh = False
-        self._number = self._rejected = self._loosened = self._turn = 0
+        self._blocks = Blocks(host, self._slices)
+        self._turn = 0
 
     async def run(self, found: Mapping[str, Arm | BaseException]) -> None:
         self._sweep.state("running", f"{self._series} measuring".strip())
@@ -266,12 +257,10 @@ class _Series:
             if why := self._evidence.contaminated():
                 self._sweep.contaminated = why
                 return
-            if self._number >= 10 and self._rejected > MOST_REJECTED * self._number:
-                self._sweep.contaminated = (
-                    f"the gate can not be met: {self._rejected} of {self._number} blocks rejected"
-                )
+            if self._blocks.hopeless:
+                self._sweep.contaminated = self._blocks.unmet()
                 return
-            if self._number % REPORT_EVERY == 0:
+            if self._blocks.number % REPORT_EVERY == 0:
                 self._report()
             if self._evidence.decided():
                 return
@@ -279,42 +268,31 @@ class _Series:
     async def _block(self, phase: str) -> None:
         live = [name for name in self._evidence.live if name in self._arms]
         order = self._shuffle.palindrome(live)
-        before = self._host.held_back()
-        bursts = []
         try:
-            for name in order:
-                bursts.append(await self._slices.slice(self._arms[name]))
+            block = await self._blocks.measure(order, lambda name: self._slices.slice(self._arms[name]))
         except WorkerGone as gone:
             self._gone(gone, "")
             return
-        reading = self._host.gpu_now()
-        self._number += 1
-        slices, clocks = [burst.times_us for burst in bursts], [burst.sm_clock_mhz for burst in bursts]
-        throttle = [*reading.throttle, *moved(before, reading.held_back)] if reading else []
-        passed = gate(order, clocks, list(dict.fromkeys(throttle)), reading.foreign_pids if reading else [])
         pilot = self._evidence.pilot
-        if passed.accepted:
-            self._evidence.add(block_levels(order, slices))
+        if block.gate.accepted:
+            self._evidence.add(block_levels(order, block.slices_us))
             self._evidence.least = resolution(self._arms[self._baseline].time_us)
-            for name, burst in zip(order, bursts, strict=True):
+            for name, burst in zip(order, block.bursts, strict=True):
                 self._arms[name].keep(burst)
         else:
-            self._rejected += 1
-            many = self._rejected > LOOSEN_SHARE * self._number and self._number - self._loosened >= LOOSEN_AFTER
-            if many and self._slices.rest_longer():
-                self._loosened = self._number
+            self._blocks.loosen()
         self._host.append(
             SweepBlock(
                 self._sweep.id,
                 self._series,
                 phase,
-                self._number,
+                self._blocks.number,
                 order,
-                slices,
-                clocks,
+                block.slices_us,
+                block.clocks_mhz,
                 pilot,
-                passed.accepted,
-                passed.reason,
+                block.gate.accepted,
+                block.gate.reason,
             )
         )
         if phase == MEASURE:
@@ -396,7 +374,7 @@ class _Series:
             names, self._baseline, NULL, self._job.margin, len(names) - 1, self._job.seed + 1
         )
         await self._slices.warm_up(list(self._arms.values()))
-        while self._number < 4 * FRESH_BLOCKS and not self._settled():
+        while self._blocks.number < 4 * FRESH_BLOCKS and not self._settled():
             await self._block(FRESH)
         for name, standing in self._evidence.standings().items():
             known = self._sweep.known(self._series, name)

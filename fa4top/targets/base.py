@@ -52,6 +52,12 @@ HANDICAP = Knob(
 )
 
 
+def handicap_percent(knobs: dict[str, str]) -> float | None:
+    """What the delay kernel adds, percent of a launch; None where there is none."""
+    value = knobs.get(HANDICAP.name, HANDICAP.default)
+    return None if value == HANDICAP.default else float(value)
+
+
 @dataclass(frozen=True)
 class Description:
     """A target as the engine and the CLI see it.

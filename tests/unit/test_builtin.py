@@ -16,7 +16,8 @@ from fa4top.targets.base import HANDICAP
 from fa4top.targets.builtin.build import LAYOUT, macros, shared_bytes
 from fa4top.targets.builtin.description import DESCRIPTION, setting_hazard, shape_problem
 from fa4top.targets.builtin.geometry import kernel_geometry
-from fa4top.targets.builtin.split import Handoff, handoff, whole_part
+from fa4top.targets.builtin.split import handoff, whole_part
+from fa4top.targets.handoff import Handoff
 
 SHAPE = DESCRIPTION.default_shape
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fa4top.targets.cuda import bursts
+from fa4top.records import Shape
+from fa4top.targets.cuda import bursts, launching
 from fa4top.targets.cuda.bursts import BurstTimer, mean_clock_mhz
-from fa4top.targets.launcher import TargetError
+from fa4top.targets.cuda.launching import CudaLauncher
+from fa4top.targets.launcher import LaunchRequest, TargetError
+
+SHAPE = Shape(1, 1024, 1024, 1, 1, 128, 128)
 
 
 class Log(list[Any]):
@@ -141,6 +146,55 @@ def test_a_handicap_is_a_share_of_the_launch_s_own_cycles(timer: Any) -> None:
     none, log = timer(0.0)
     none.burst(1, "warm", primers=0)
     assert [entry for entry in log if entry[0] == "delay"] == [("delay", 0)]
+
+
+@pytest.mark.parametrize(("handicap", "percent"), [("off", None), ("0", 0.0), ("0.25", 0.25)])
+def test_launchers_of_real_kernels_share_bursts_and_hang_reports(
+    monkeypatch: pytest.MonkeyPatch, handicap: str, percent: float | None
+) -> None:
+    made: list[tuple[object, ...]] = []
+
+    class Timer:
+        def __init__(self, *arguments: object) -> None:
+            made.append(arguments[2:])
+
+        def burst(self, *arguments: object) -> object:
+            return arguments
+
+    class Buffer:
+        def record_async(self, *arguments: object) -> None:
+            made.append(arguments)
+
+        def peek(self, cupy: object) -> bytes:
+            return b"so far"
+
+    class Launcher(CudaLauncher):
+        arch = "sm_90a"
+        _buffer: Any = Buffer()
+
+        def _launch(self) -> None: ...
+
+    class Cupy:
+        class cuda:
+            Stream = staticmethod(lambda non_blocking: Stream())
+
+            class Device:
+                def __init__(self, number: int) -> None: ...
+
+                def use(self) -> None: ...
+
+    monkeypatch.setattr(launching, "BurstTimer", Timer)
+    request = LaunchRequest("builtin", SHAPE, {"handicap": handicap}, "traced", 0, 0, "")
+    launcher = Launcher(request, Cupy)
+    for _ in range(2):
+        asked: Any = launcher.clean_burst(3, "cold")
+        assert asked == (3, "cold", 2)
+    assert made == [(launcher._launch, "sm_90a", percent)], "one timer, whatever is asked of it"
+    launcher._record_first(launcher._buffer)
+    hung = launcher.hung_capture()
+    assert made[-1] == (0, 0, 1) and hung is not None and (hung.generation, hung.cta) == (1, 0)
+    clean = Launcher(dataclasses.replace(request, twin="clean"), Cupy)
+    assert clean.hung_capture() is None
 
 
 def test_only_stamps_of_the_same_sm_are_subtracted() -> None:

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from fa4top.analysis.layout import next_generation
-from fa4top.records import Geometry, GpuSample
+from fa4top.records import Geometry
 from fa4top.targets import reference
 from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, BLOCK, HEAD_DIM
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.builtin.split import handoff
 from fa4top.targets.cuda import tensor_map
-from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
 from fa4top.targets.cuda.by_value import by_value
+from fa4top.targets.cuda.launching import CudaLauncher
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
-from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
 STAGE_ROWS = 64
@@ -37,35 +37,30 @@ def make_launcher(request: LaunchRequest) -> BuiltinLauncher:
     return BuiltinLauncher(request)
 
 
-class BuiltinLauncher:
+class BuiltinLauncher(CudaLauncher):
     """One (shape, setting, twin) of the builtin kernel on one GPU."""
 
     def __init__(self, request: LaunchRequest) -> None:
         import cupy
 
-        self._request = request
-        self._cupy = cupy
         cupy.cuda.Device(0).use()
+        super().__init__(request, cupy)
         device = cupy.cuda.runtime.getDeviceProperties(0)
         self._sm_count = int(device["multiProcessorCount"])
-        arch = f"sm_{device['major']}{device['minor']}a"
-        if arch != ARCH:
-            raise TargetError("unsupported GPU", f"the builtin kernel is for {ARCH}, this is {arch}", "--target fa4")
+        self.arch = f"sm_{device['major']}{device['minor']}a"
+        if self.arch != ARCH:
+            raise TargetError(
+                "unsupported GPU", f"the builtin kernel is for {ARCH}, this is {self.arch}", "--target fa4"
+            )
         self.layout = build.LAYOUT
         self.family = build.FAMILY
         self._detail = request.detail or request.probe_set == "detail"
         self.probe_set = ("detail" if self._detail else "coarse") if request.twin == "traced" else ""
         self.probe_sets = ["coarse", "detail"]
         self.versions: dict[str, str] = {"cupy": str(cupy.__version__)}
-        self._generation = 0
-        self._cta = 0
-        self._stream = cupy.cuda.Stream(non_blocking=True)
         self._fp8 = request.knobs["pv_mode"] == "fp8"
         self._buffer: TraceBuffer | None = None
         self._arguments: tuple[Any, ...] = ()
-        self._timer: BurstTimer | None = None
-        handicap = request.knobs["handicap"]
-        self._delay_percent = None if handicap == "off" else float(handicap)
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
         """Compile or take from the cache. Nothing runs on the GPU yet: another worker may be measuring."""
@@ -149,9 +144,7 @@ class BuiltinLauncher:
     def output(self) -> Any:
         """Launch once into a buffer full of NaN; bf16 bits, (batch, queries, heads, dim), on the host."""
         if self._buffer:
-            # one CTA records, so that a hang of this first launch can be explained
-            self._generation, self._cta = next_generation(self._generation), 0
-            self._buffer.record_async(0, self._cta, self._generation)
+            self._record_first(self._buffer)
         with self._stream:
             self._out.fill(UNWRITTEN)
         self._launch()
@@ -192,35 +185,7 @@ class BuiltinLauncher:
         limit = reference.RMS_LIMITS["fp8" if self._fp8 else "bf16"]
         return CheckResult(len(rows), worst, rms, limit, digest)
 
-    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
-        """Time ``launches`` launches after the primers."""
-        if self._timer is None:
-            self._timer = BurstTimer(self._cupy, self._stream, self._launch, ARCH, self._delay_percent)
-        return self._timer.burst(launches, l2, primers)
-
-    def traced_launch(self, cta: int) -> Capture:
-        """Launch once with probes, recording this CTA."""
-        assert self._buffer is not None
-        self._generation = next_generation(self._generation)
-        self._cta = cta
-        return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
-
     def record_nobody(self) -> None:
         """From the next launch on no CTA records."""
         if self._buffer:
             self._buffer.record_async(0, NOBODY, next_generation(self._generation))
-
-    def hung_capture(self) -> Capture | None:
-        """What a launch that does not end has recorded so far."""
-        if self._buffer is None or self._request.twin != "traced":
-            return None
-        self._cupy.cuda.Device(0).use()  # this thread has no context yet
-        return Capture(self._buffer.peek(self._cupy), self._generation, self._cta, 0.0)
-
-    def telemetry(self) -> GpuSample | None:
-        """NVML is the engine's business."""
-        return None
-
-    def close(self) -> None:
-        """Wait for the stream; the process's end frees the rest."""
-        self._stream.synchronize()

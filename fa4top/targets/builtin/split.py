@@ -7,41 +7,13 @@ producer / chunks >= consumer / tiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+
+from fa4top.targets.handoff import Handoff
 
 K_TILES = {"bf16": 8, "fp8": 4}  # 128 keys in K-tiles of 16 (bf16) or 32 (fp8)
 # within 1% of the best on an H200, with probes that cost the least (docs/measurements.md)
 AUTO = {"bf16": "1/2", "fp8": "3/4"}
-
-
-@dataclass(frozen=True)
-class Handoff:
-    """One setting of the handoff, in whole chunks and K-tiles."""
-
-    chunks: int
-    producer: int
-    tiles: int
-    consumer: int
-
-    @property
-    def safe(self) -> bool:
-        """Is everything that is read before the second signal written before the first?"""
-        return self.producer * self.tiles >= self.consumer * self.chunks
-
-    def text(self) -> str:
-        """What it is, for the log."""
-        return (
-            f"first signal after {self.producer} of {self.chunks} chunks of P; {self.consumer} of {self.tiles} K-tiles "
-            "before the second"
-        )
-
-    def sentence(self) -> str:
-        """Why it is not safe."""
-        return (
-            f"P is signalled after {self.producer} of {self.chunks} chunks, but {self.consumer} of {self.tiles} "
-            "K-tiles are read before the second signal: the MMA role would read P that is not written yet"
-        )
 
 
 def whole_part(parts: int, fraction: Fraction) -> int:

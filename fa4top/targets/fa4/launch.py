@@ -13,15 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from fa4top.analysis.layout import next_generation
-from fa4top.records import Geometry, GpuSample
+from fa4top.records import Geometry
 from fa4top.targets import reference
-from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
+from fa4top.targets.cuda.launching import CudaLauncher
 from fa4top.targets.cuda.trace_buffer import TraceBuffer
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
 from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
-from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import CheckResult, LaunchRequest, TargetError
 
 CHECK_ROWS = 24
 
@@ -31,17 +30,16 @@ def make_launcher(request: LaunchRequest) -> Fa4Launcher:
     return Fa4Launcher(request)
 
 
-class Fa4Launcher:
+class Fa4Launcher(CudaLauncher):
     """One (shape, setting, twin) of flash-attn-4 on one GPU."""
 
     def __init__(self, request: LaunchRequest) -> None:
-        self._request = request
         self._private = tempfile.TemporaryDirectory(prefix="fa4top-worker-")
         environment.prepare(request.knobs, self._private.name)
         import cupy
 
-        self._cupy = cupy
         cupy.cuda.Device(0).use()
+        super().__init__(request, cupy)
         device = cupy.cuda.runtime.getDeviceProperties(0)
         self._sm_count = int(device["multiProcessorCount"])
         self.arch = f"sm_{device['major']}{device['minor']}a"
@@ -55,13 +53,7 @@ class Fa4Launcher:
         self.probe_sets = [s.name for s in probes.sets]
         self.family = probes.family
         self.versions: dict[str, str] = {}
-        self._generation = 0
-        self._cta = 0
-        self._timer: BurstTimer | None = None
-        handicap = request.knobs.get("handicap", "off")
-        self._delay_percent = None if handicap == "off" else float(handicap)
-        self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._buffer = TraceBuffer(cupy, self.layout, request.inflight, self._stream)
+        self._buffer: TraceBuffer = TraceBuffer(cupy, self.layout, request.inflight, self._stream)
         self._make_inputs()
 
     def _make_inputs(self) -> None:
@@ -164,9 +156,7 @@ class Fa4Launcher:
         import torch
 
         views = self._torch_views()
-        # one CTA records, so that a hang of this first launch can be explained
-        self._generation, self._cta = next_generation(self._generation), 0
-        self._buffer.record_async(0, self._cta, self._generation)
+        self._record_first(self._buffer)
         self._stream.synchronize()
         self._kernels.forward(views["q"], views["k"], views["v"], out=views["out"], **self._arguments())
         torch.cuda.synchronize()
@@ -246,32 +236,9 @@ class Fa4Launcher:
         with self._ffi_stream:
             self._function(*self._call_arguments)
 
-    def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
-        """Time ``launches`` launches after the primers."""
-        if self._timer is None:
-            self._timer = BurstTimer(self._cupy, self._stream, self._launch, self.arch, self._delay_percent)
-        return self._timer.burst(launches, l2, primers)
-
-    def traced_launch(self, cta: int) -> Capture:
-        """Launch once with probes, recording this CTA."""
-        self._generation = next_generation(self._generation)
-        self._cta = cta
-        return traced_launch(self._cupy, self._stream, self._launch, self._buffer, cta, self._generation)
-
-    def hung_capture(self) -> Capture | None:
-        """What a launch that does not end has recorded so far."""
-        if self._buffer is None or self._request.twin != "traced":
-            return None
-        self._cupy.cuda.Device(0).use()  # this thread has no context yet
-        return Capture(self._buffer.peek(self._cupy), self._generation, self._cta, 0.0)
-
-    def telemetry(self) -> GpuSample | None:
-        """NVML is the engine's business."""
-        return None
-
     def close(self) -> None:
-        """Wait for the stream; the process's end frees the rest."""
-        self._stream.synchronize()
+        """Wait for the stream, and remove the private folder; the process's end frees the rest."""
+        super().close()
         self._private.cleanup()
 
 

@@ -5,32 +5,8 @@ Its function mbar_p_split(k) serves both sides, with k the number of store chunk
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fa4top.targets.fork.modes import BF16_REP, Case
-
-
-@dataclass(frozen=True)
-class Handoff:
-    """``producer`` of ``chunks`` chunks of P are stored before the first signal; ``consumer`` of ``tiles`` K-tiles are
-    issued before the MMA warp waits for the second."""
-
-    chunks: int
-    producer: int
-    tiles: int
-    consumer: int
-
-    @property
-    def safe(self) -> bool:
-        """Is everything that is read before the second signal stored before the first?"""
-        return self.producer * self.tiles >= self.consumer * self.chunks
-
-    def text(self) -> str:
-        """In words."""
-        return (
-            f"first signal after {self.producer} of {self.chunks} chunks of P; {self.consumer} of {self.tiles} K-tiles "
-            "before the second"
-        )
+from fa4top.targets.handoff import Handoff
 
 
 def split_of(k: int, width: int, head_dim: int, fp8: tuple[int, int], fp4: tuple[int, int]) -> int:

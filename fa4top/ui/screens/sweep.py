@@ -9,12 +9,13 @@ from textual.containers import Horizontal
 from textual.widgets import Footer
 
 from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.sweeps import GRID_FROM
 from fa4top.targets.base import Description, Knob
 from fa4top.ui.screens.bench import TableScreen
 from fa4top.ui.screens.form import Field, KnobForm
 from fa4top.ui.view import View
 from fa4top.ui.widgets.sentence import SweepHead, SweepSentence
-from fa4top.ui.widgets.sweep_heat import GRID_FROM, SweepHeat
+from fa4top.ui.widgets.sweep_heat import SweepHeat
 from fa4top.ui.widgets.sweep_panes import SweepGraph, SweepTable
 from fa4top.ui.widgets.title import Title
 

@@ -7,7 +7,6 @@ from fa4top.ui.glyphs import Row, frame
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
 
-GRID_FROM = 3  # values of the second knob: two are better as curves
 NAME_WIDTH = 9
 
 
