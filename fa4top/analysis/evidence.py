@@ -14,7 +14,7 @@ inequality they ever reach 1 / alpha with probability at most alpha, however oft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import lgamma, log
 
@@ -225,3 +225,16 @@ class Evidence:
     def estimate(self) -> float:
         """Hodges-Lehmann estimate of the log ratio."""
         return hodges_lehmann(self.blocks)
+
+
+def e_bh(log_e: Mapping[str, float], alpha: float = ALPHA) -> list[str]:
+    """Settings that differ, with a false discovery rate of at most alpha under any dependence.
+
+    e-BH (Wang and Ramdas 2022): the largest k for which the k-th largest E is at least m / (alpha k).
+    """
+    ranked = sorted(log_e, key=lambda name: -log_e[name])
+    m = len(ranked)
+    for k in range(m, 0, -1):
+        if log_e[ranked[k - 1]] >= log(m / (alpha * k)):
+            return ranked[:k]
+    return []

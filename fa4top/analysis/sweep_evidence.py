@@ -7,9 +7,9 @@ of its own, must not differ from it. Pure, but for the coins of ties.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, log1p
+from math import log1p
 
 import numpy as np
 
@@ -38,19 +38,6 @@ def block_levels(order: Sequence[str], slices_us: Sequence[Sequence[float]]) -> 
     for name, times in zip(order, slices_us, strict=True):
         levels.setdefault(name, []).append(slice_level(times))
     return {name: float(np.mean(values)) for name, values in levels.items()}
-
-
-def e_bh(log_e: Mapping[str, float], alpha: float = ALPHA) -> list[str]:
-    """Settings that differ, with a false discovery rate of at most alpha under any dependence.
-
-    e-BH (Wang and Ramdas 2022): the largest k for which the k-th largest E is at least m / (alpha k).
-    """
-    ranked = sorted(log_e, key=lambda name: -log_e[name])
-    m = len(ranked)
-    for k in range(m, 0, -1):
-        if log_e[ranked[k - 1]] >= log(m / (alpha * k)):
-            return ranked[:k]
-    return []
 
 
 @dataclass(frozen=True)
@@ -199,10 +186,6 @@ class SweepEvidence:
         if said.word in ("faster", "slower") and not said.equivalent:
             return f"the null arm, the same setting again, came out {said.word} by {abs(said.estimate_percent):.2f}%"
         return ""
-
-    def differing(self) -> list[str]:
-        """Settings that differ from the baseline, false discovery rate 5% over this series."""
-        return e_bh({n: e.log_e for n, e in self._evidence.items() if n != self._null})
 
 
 def best_first(evidence: SweepEvidence) -> list[str]:

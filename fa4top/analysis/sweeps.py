@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fa4top.analysis.evidence import e_bh
 from fa4top.records import CleanBurst, Geometry, RoleSample, SweepPoint, TraceSample
 
 LEADS = ("softmax0", "mma0")
@@ -134,8 +135,12 @@ def _series_verdict(knob: str, points: Sequence[SweepPoint], baseline: str, marg
         worst = max(slower, key=lambda point: point.change_percent or 0.0)
         text += f"; {worst.value} is {worst.change_percent:.1f}% slower than {baseline}"
     undecided = [point.value for point in compared if point.word == "undecided"]
-    if undecided:
-        text += f"; undecided: {', '.join(undecided)}"
+    shortlist = e_bh({point.value: point.log_e for point in compared if point.log_e is not None})
+    likely = [value for value in undecided if value in shortlist]
+    if likely:
+        text += f"; likely different, worth a sweep of its own (false discovery rate 5%): {', '.join(likely)}"
+    if open_ := [value for value in undecided if value not in likely]:
+        text += f"; undecided: {', '.join(open_)}"
     return text + tail
 
 

@@ -108,6 +108,13 @@ BASE = dataclasses.replace(point("1/2", 530.0), plateau="out")
             "keep p_split 1/2 (530 TFLOP/s): nothing is faster for certain; p_split makes no difference above 1%",
         ),
         ([BASE, compared("3/4", 0.4, "undecided", "open")], "undecided: 3/4"),
+        (
+            # of three, 6 is above log(3 / (0.05 * 2)) = 4.1 with two such; 1 is not
+            [BASE, dataclasses.replace(compared("3/4", 0.4, "undecided", "open"), log_e=6.0),
+             dataclasses.replace(compared("7/8", 4.0, "slower"), log_e=9.0),
+             dataclasses.replace(compared("1/4", 0.2, "undecided", "open"), log_e=1.0)],
+            "likely different, worth a sweep of its own (false discovery rate 5%): 3/4; undecided: 1/4",
+        ),
     ],
 )  # fmt: skip
 def test_the_sentence_of_a_sweep(points: list[SweepPoint], says: str) -> None:
