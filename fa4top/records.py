@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 2
+SCHEMA_MINOR = 3
 
 KINDS: dict[str, type[Body]] = {}
 
@@ -205,7 +205,7 @@ class Timeline:
 
 @dataclass(frozen=True)
 class TraceSample(Body, kind="trace"):
-    """One launch of the traced twin, decoded."""
+    """One launch of the traced twin, decoded. ``own``: the target's figures by its own definitions, cycles."""
 
     worker: str
     plan_id: int
@@ -221,6 +221,7 @@ class TraceSample(Body, kind="trace"):
     losses: Losses
     roles: list[RoleSample]
     timeline: Timeline | None = None
+    own: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

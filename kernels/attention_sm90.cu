@@ -158,7 +158,7 @@ __device__ void load_role(const Shared& shared, const Problem& p, const TensorMa
   u32 tiles = 0;
   Late slot_wait;
   auto load = [&](const TensorMap* map, bool is_v, int block, const Tile& tile, int kv_head) {
-    recorder.wait_late(slot_wait, shared.barrier(kKVEmpty + ring.slot), ring.phase ^ 1);
+    recorder.wait_late(kWaitFreeKV, slot_wait, shared.barrier(kKVEmpty + ring.slot), ring.phase ^ 1);
     const u32 full = shared.barrier(kKVFull + ring.slot), target = shared.kv(ring.slot);
     barrier_expect(full, is_v ? kVBytes : kSlotBytes);
     const int key = block * int(kBlock);
@@ -232,7 +232,7 @@ struct Mma {
 #pragma unroll
     for (u32 tile = 0; tile < PV_FIRST; ++tile) pv_tile(o, p, v, tile, tile > 0 ? 1 : accumulate);
     wgmma_commit();
-    recorder.wait_late(rest_wait, shared.barrier(kPRest + stage), p_phase);
+    recorder.wait_late(kWaitPRest, rest_wait, shared.barrier(kPRest + stage), p_phase);
 #pragma unroll
     for (u32 tile = PV_FIRST; tile < kTiles; ++tile) pv_tile(o, p, v, tile, 1);
     wgmma_commit();
@@ -296,7 +296,7 @@ struct Mma {
   }
 
   __device__ __forceinline__ void multiply_p(float (&o)[64], u32 stage, const Ring& v, bool accumulate, u32 first_row) {
-    recorder.wait_late(p_wait, shared.barrier(kPFirst + stage), p_phase);
+    recorder.wait_late(kWaitP, p_wait, shared.barrier(kPFirst + stage), p_phase);
     if (accumulate) rescale(o, stage, first_row);
     if (stage == 0) traced_wait(recorder, kWaitKV, shared.barrier(kKVFull + v.slot), v.phase);
     issue_pv(o, stage, v.slot, accumulate);
@@ -495,7 +495,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
     for (int step = 0; step < tile.blocks; ++step) {
       float x[64];
       recorder.note(step_begin);
-      recorder.wait_late(s_wait, shared.barrier(kSFull + stage), phase);
+      recorder.wait_late(kWaitS, s_wait, shared.barrier(kSFull + stage), phase);
       const u32 source = shared.s(stage) + thread * 16;
 #pragma unroll
       for (u32 i = 0; i < 16; ++i)
@@ -521,7 +521,7 @@ __device__ void softmax_role(const Shared& shared, const Problem& p, u32 stage, 
       const float factor1 = row1.grow(quad_max(max1), p.scale_log2, step == 0);
       arrive_warp(shared.barrier(kSEmpty + stage));  // S is in registers
       recorder.detail_end(kRowMax);
-      recorder.wait_late(p_free_wait, shared.barrier(kPEmpty + stage), phase ^ 1);
+      recorder.wait_late(kWaitFreeP, p_free_wait, shared.barrier(kPEmpty + stage), phase ^ 1);
       if (lane % 4 == 0) {
         store_word(shared.scale(stage) + first_row * 4, factor0);
         store_word(shared.scale(stage) + first_row * 4 + 32, factor1);

@@ -74,6 +74,7 @@ class Recorder {
   }
 
  private:
+  static constexpr u32 kShownAfter = 1 << 22;  // cycles, about 2 ms: above every wait of a healthy kernel
   static constexpr u32 kNever = 0x80000000;  // slot of threads that do not record: above every capacity
   __device__ __forceinline__ static u32 clock() {
     u32 value;
@@ -119,10 +120,18 @@ class Recorder {
   }
   __device__ __forceinline__ void note(Late& late) { late.begin = clock(); }
   __device__ __forceinline__ void flush_mark(u32 event, const Late& late) { store(event << 2 | kMark, late.begin); }
-  __device__ __forceinline__ void wait_late(Late& late, u32 barrier, u32 parity) {
+  __device__ __forceinline__ void wait_late(u32 event, Late& late, u32 barrier, u32 parity) {
     if (barrier_test(barrier, parity)) return;
     late.begin = clock();
-    barrier_wait(barrier, parity);
+    bool shown = false;
+    while (!barrier_try(barrier, parity)) {
+      if (!shown && clock() - late.begin > kShownAfter) {
+        // it may never end: its begin goes where the flush will put it, so that a hang can be told
+        store(event << 2 | kBegin, late.begin);
+        --slot_;
+        shown = true;
+      }
+    }
     late.end = clock();
   }
 #else
@@ -132,7 +141,7 @@ class Recorder {
   __device__ __forceinline__ void flush(u32, Late&) {}
   __device__ __forceinline__ void note(Late&) {}
   __device__ __forceinline__ void flush_mark(u32, const Late&) {}
-  __device__ __forceinline__ void wait_late(Late&, u32 barrier, u32 parity) { barrier_wait(barrier, parity); }
+  __device__ __forceinline__ void wait_late(u32, Late&, u32 barrier, u32 parity) { barrier_wait(barrier, parity); }
 #endif
  public:
   __device__ __forceinline__ void begin(u32 event) { record(event, kBegin); }

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fa4top.analysis.decode import I64, U32, Pairs, RoleHeader, RoleTrace, Stream, pair, unwrap
 from fa4top.analysis.events import BY_ID, event_id
-from fa4top.analysis.layout import STATE_FINISHED
+from fa4top.analysis.layout import STATE_FINISHED, STATE_STARTED
 
 GROUPS = ("mma", "softmax0", "softmax1", "correction")
 RING_EVENTS = 128
@@ -80,8 +80,11 @@ class ForkTrace:
         return next((trace for trace in self.roles if trace.role == name), None)
 
 
-def read_header(words: U32) -> tuple[int, int, int]:
+def read_header(words: U32, length: int = 0) -> tuple[int, int, int]:
     """(blocks, groups, slots of each group) of a buffer.
+
+    Args:
+        length: words of the whole buffer, when only its beginning is given.
 
     Raises:
         UnknownTrace: the first two words can not be that.
@@ -96,23 +99,36 @@ def read_header(words: U32) -> tuple[int, int, int]:
             f"expected the numbers of blocks and groups (1 to {len(GROUPS)}) first, found {blocks} and {groups}: "
             "nothing was recorded, or this is the buffer of an older profiler (64-bit entries)"
         )
-    slots = (len(words) - 2) // 2 // (blocks * groups)
+    length = length or len(words)
+    slots = (length - 2) // 2 // (blocks * groups)
     if not slots:
-        raise UnknownTrace(f"{blocks} blocks x {groups} groups do not fit into {len(words)} words")
+        raise UnknownTrace(f"{blocks} blocks x {groups} groups do not fit into {length} words")
     return blocks, groups, slots
 
 
-def _slots(words: U32, block: int) -> npt.NDArray[np.uint32]:
-    """(groups, slots, 2) of one block: tag and clock; a copy. The buffer's last slot, which takes what found no place,
-    reads as empty."""
+def sacrificial(length: int, blocks: int, groups: int, slots: int, block: int) -> tuple[int, int] | None:
+    """(group, slot) of a block that is the buffer's last one, which takes what found no place; None for other blocks.
+
+    Args:
+        length: words of the whole buffer.
+    """
+    count, last = blocks * groups, (length - 4) // 2
+    if last < count * slots and last % count // groups == block:
+        return last % count % groups, last // count
+    return None
+
+
+def pack_block(words: U32, block: int) -> U32:
+    """One block of a buffer, compact: the header's two words, then (slots, groups, 2). The buffer's last slot reads as
+    empty. A launcher does the same on the device, so that 32 MB need not be copied for each sample."""
     blocks, groups, slots = read_header(words)
     count = blocks * groups
     table = words[2 : 2 + 2 * count * slots].reshape(slots, count, 2)
-    own: npt.NDArray[np.uint32] = table[:, block * groups : (block + 1) * groups].transpose(1, 0, 2).copy()
-    last = (len(words) - 4) // 2
-    if last < count * slots and last % count // groups == block:
-        own[last % count % groups, last // count] = 0
-    return own
+    own = table[:, block * groups : (block + 1) * groups].copy()
+    if (lost := sacrificial(len(words), blocks, groups, slots, block)) is not None:
+        own[lost[1], lost[0]] = 0
+    packed: U32 = np.concatenate([words[:2], own.reshape(-1)])
+    return packed
 
 
 def recorded_blocks(words: U32) -> list[tuple[int, int]]:
@@ -145,14 +161,31 @@ def decode_block(words: U32, block: int) -> ForkTrace:
     blocks = read_header(words)[0]
     if not 0 <= block < blocks:
         raise UnknownTrace(f"there are blocks 0 to {blocks - 1}, not {block}")
-    found = [_decode_group(slots, GROUPS[g], block) for g, slots in enumerate(_slots(words, block))]
+    return decode_packed(pack_block(words, block), block)
+
+
+def decode_packed(packed: U32, block: int, hung: bool = False) -> ForkTrace:
+    """Decode what ``pack_block`` made.
+
+    Args:
+        hung: the launch has not ended, so a role whose last event begins a wait is in it.
+
+    Raises:
+        UnknownTrace: no such buffer.
+    """
+    if len(packed) < 2 or not 1 <= int(packed[1]) <= len(GROUPS) or (len(packed) - 2) % (2 * int(packed[1])):
+        raise UnknownTrace(f"expected two words and the slots of 1 to {len(GROUPS)} groups, found {len(packed)} words")
+    blocks, groups = int(packed[0]), int(packed[1])
+    table = packed[2:].reshape(-1, groups, 2).transpose(1, 0, 2)
+    state = STATE_STARTED if hung else STATE_FINISHED
+    found = [_decode_group(slots, GROUPS[g], block, state) for g, slots in enumerate(table)]
     kept = tuple(group for group in found if group is not None)
     detail = any((group.trace.stream.key >> 2 == event_id("row max")).any() for group in kept)
     sm = kept[0].trace.header.sm if kept else -1
     return ForkTrace(block, sm, blocks, kept, detail, tuple(_notes(kept, sm)))
 
 
-def _decode_group(slots: npt.NDArray[np.uint32], role: str, block: int) -> ForkGroup | None:
+def _decode_group(slots: npt.NDArray[np.uint32], role: str, block: int, state: int) -> ForkGroup | None:
     written = np.flatnonzero((slots != 0).any(axis=1))
     if not len(written):
         return None
@@ -171,7 +204,7 @@ def _decode_group(slots: npt.NDArray[np.uint32], role: str, block: int) -> ForkG
     time, backward = unwrap(clocks)
     key = (_OURS[index] << 2 | kind.astype(np.uint8)).astype(np.uint8)
     stream = Stream(key, time, int(clocks[0]) if len(clocks) else 0, len(key), foreign, backward)
-    header = RoleHeader(1, len(key), 0, sm, block, STATE_FINISHED, (0, 0), (0, 0))
+    header = RoleHeader(1, len(key), 0, sm, block, state, (0, 0), (0, 0))
     trace = RoleTrace(role, header, stream, pair(stream))
     return ForkGroup(trace, extent - len(written), foreign, unknown, extent == RING_EVENTS)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from fa4top.analysis.decode import RoleTrace, decode_role
+from fa4top.analysis.fork_trace import decode_packed, fork_metrics
 from fa4top.analysis.layout import BufferLayout
 from fa4top.analysis.steps import STEP_ROLE, q_stages, role_sample
 from fa4top.analysis.timeline import timeline as cut_timeline
@@ -64,6 +65,7 @@ class Analysed:
     sm_clock_mhz: float | None
     cta_us: float | None
     timeline: Timeline | None
+    own: dict[str, float] = field(default_factory=dict)
 
     def record(
         self, *, worker: str, plan_id: int, launch: int, time_us: float, probe_set: str, detail: bool, cta: int
@@ -84,6 +86,7 @@ class Analysed:
             self.losses,
             self.roles,
             self.timeline,
+            self.own,
         )
 
 
@@ -97,7 +100,10 @@ def analyse_capture(
     timeline: bool = False,
     steps_of_tile: int = 0,
 ) -> Analysed:
-    """Decode all roles of one launch and compute their metrics. Never raises on the buffer's content."""
+    """Decode all roles of one launch and compute their metrics. Never raises on the buffer's content of probes of ours;
+    the fork's buffer is refused when it is none (UnknownTrace)."""
+    if family == "fork":
+        return _analyse_fork(buffer, timeline, steps_of_tile)
     traces = [trace for role in range(len(layout.roles)) if (trace := decode_role(buffer, layout, role, generation))]
     fresh = [trace for trace in traces if trace.header.generation == generation]
     losses = Losses(
@@ -119,4 +125,34 @@ def analyse_capture(
         lead.header.sm_clock_mhz if lead else None,
         life / 1000.0 if life else None,
         cut_timeline(fresh, family, steps_of_tile) if timeline else None,
+    )
+
+
+def _analyse_fork(buffer: npt.NDArray[np.uint8], timeline: bool, steps_of_tile: int) -> Analysed:
+    """The same for the fork's own trace; it has neither anchors nor tile marks, and keeps its own figures beside ours.
+
+    Args:
+        buffer: the block's number (4 bytes), whether the launch hung (4 bytes), then what ``pack_block`` makes.
+    """
+    words = buffer.view(np.uint32)
+    trace = decode_packed(words[2:], int(words[0]), hung=bool(words[1]))
+    traces = trace.roles
+    stages = q_stages(traces)
+    losses = Losses(
+        recorded=sum(t.stream.recorded for t in traces),
+        dropped=sum(group.missing for group in trace.groups),
+        unmatched=sum(t.pairs.unmatched + t.stream.backward for t in traces) if not words[1] else 0,
+        stale=sum(group.foreign for group in trace.groups),
+    )
+    own = {name: value for name, value in asdict(fork_metrics(trace)).items() if value is not None}
+    return Analysed(
+        traces,
+        [role_sample(t, "fork", measured_waits("fork", "coarse", t.role), stages) for t in traces],
+        losses,
+        0,
+        trace.sm,
+        None,
+        None,
+        cut_timeline(traces, "fork", steps_of_tile) if timeline else None,
+        own,
     )

@@ -15,10 +15,17 @@ import click
 from fa4top.cli import exits
 from fa4top.engine.gpus import Gpu, GpuError, choose_gpu, list_gpus
 from fa4top.engine.order import Order
+from fa4top.records import Shape
 from fa4top.session.config import Config, ConfigError, load_config, remember
 from fa4top.session.paths import RuntimeFolderError, new_session_id, runtime_folder, sessions_folder
 from fa4top.targets.base import Description, ShapeError, parse_shape
 from fa4top.targets.catalog import UnknownTarget, describe
+from fa4top.targets.fork.checkout import NoCheckout
+from fa4top.targets.fork.description import NAME as FORK
+from fa4top.targets.fork.environment import strangers
+from fa4top.targets.fork.find import Found, find_fork, refusal
+from fa4top.targets.fork.modes import SM103
+from fa4top.targets.fork.published import PRESETS, preset_shape
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.description import FAULTS
 
@@ -84,10 +91,41 @@ class Place:
     description: Description
     gpu: Gpu | None
     why: str
+    fork: Found | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Will nothing of it be measured?"""
+        return self.description.simulated or (self.fork is not None and self.fork.stand_in)
 
 
-def choose_place(target: str, gpu: str, python: str) -> Place:
+def choose_fork(gpu: str, python: str, fa4_path: str) -> Place:
+    """The checkout of flash-attention-fp4, and the GPU; leaves with what was expected and what was found."""
+    description = describe(FORK)
+    installed = str(inspect_interpreter(python).get("flash_attn.cute.interface") or "")
+    try:
+        fork = find_fork(fa4_path, Path.cwd(), installed)
+    except NoCheckout as error:
+        fail(f"target {FORK}: {error}", exits.NOTHING_TO_RUN_ON)
+    if message := refusal(fork.checkout):
+        fail(f"target {FORK}: {message}", exits.NOTHING_TO_RUN_ON)
+    if problem := interpreter_problem(description, python):
+        fail(f"target {FORK}: {problem}; --python PATH of the checkout's environment", exits.NOTHING_TO_RUN_ON)
+    why = f"target {FORK}: {fork.sentence()}"
+    if fork.stand_in:
+        return Place(description, None, f"{why}: a stand-in without a GPU, everything here is simulated", fork)
+    try:
+        return Place(description, choose_gpu(gpu, list_gpus()), why, fork)
+    except GpuError as error:
+        fail(f"target {FORK} needs a GPU: {error}. Try --target sim", exits.NOTHING_TO_RUN_ON)
+
+
+def choose_place(target: str, gpu: str, python: str, fa4_path: str = "") -> Place:
     """The target and the GPU. `auto` takes fa4 where a GPU with probes and the package are there, else sim."""
+    if target == FORK or (fa4_path and target in ("", "auto")):
+        return choose_fork(gpu, python, fa4_path)
+    if fa4_path:
+        fail(f"--fa4-path is for --target {FORK}, not {target}", exits.USAGE)
     if target not in ("", "auto"):
         try:
             description = describe(target)
@@ -122,6 +160,16 @@ def choose_place(target: str, gpu: str, python: str) -> Place:
     return Place(fa4, chosen, f"target fa4, because {chosen.name} and flash-attn-4 are here")
 
 
+def preset_or_default(preset: str, description: Description) -> Shape:
+    """A published shape by its name, else the target's own."""
+    if not preset:
+        return description.default_shape
+    shape = preset_shape(preset, description.default_shape)
+    if shape is None:
+        fail(f"no preset {preset}; there are: {', '.join(PRESETS)}", exits.USAGE)
+    return shape
+
+
 def parse_settings(settings: Sequence[str]) -> dict[str, str]:
     """KNOB=VALUE pairs."""
     chosen: dict[str, str] = {}
@@ -139,11 +187,14 @@ def make_order(config: Config, options: dict[str, Any], *, wait_gpu_s: float, id
     Nothing is compiled, and no worker started, for a combination that can not run.
     """
     python = options["interpreter"] or config.python or sys.executable
-    place = choose_place(options["target"] or config.target, options["gpu"] or config.gpu, python)
+    fa4_path = options["fa4_path"]
+    place = choose_place(
+        options["target"] or ("" if fa4_path else config.target), options["gpu"] or config.gpu, python, fa4_path
+    )
     description = place.description
     knobs, problems = description.setting(parse_settings(options["settings"]))
     try:
-        shape = parse_shape(options["shape"], description.default_shape)
+        shape = parse_shape(options["shape"], preset_or_default(options["preset"], description))
     except ShapeError as error:
         fail(str(error), exits.USAGE)
     if options["dtype"]:
@@ -153,6 +204,8 @@ def make_order(config: Config, options: dict[str, Any], *, wait_gpu_s: float, id
     arch, name, uuid = "", "", ""
     if place.gpu is not None:
         arch, name, uuid = place.gpu.arch, place.gpu.name, place.gpu.uuid
+    elif place.fork is not None:
+        arch, name, uuid = SM103, "stand-in", "SIM-stand-in"
     elif not problems:
         chip = load_chip(knobs["chip"])
         arch, name, uuid = chip.arch, chip.name, f"SIM-{chip.key}"
@@ -160,7 +213,7 @@ def make_order(config: Config, options: dict[str, Any], *, wait_gpu_s: float, id
         problems.append(message)
     if unknown := [f for f in options["sim_fault"].split(",") if f and f not in FAULTS]:
         problems.append(f"no simulated fault {', '.join(unknown)}; there are: {', '.join(FAULTS)}")
-    if not problems and description.hazard and not options["unsafe"] and (message := description.hazard(knobs)):
+    if not problems and not options["unsafe"] and (message := description.danger(shape, arch, knobs)):
         problems.append(message + "; --unsafe runs it all the same")
     if problems:
         fail("; ".join(problems), exits.USAGE)
@@ -197,6 +250,11 @@ def _order(
         base = Path(config.sessions).expanduser() if config.sessions else sessions_folder()
     arch, name, uuid = device
     notices = [place.why]
+    if place.description.notes is not None:
+        notices += place.description.notes(shape, arch, knobs)
+    if place.fork is not None and (exported := strangers()):
+        words = " ".join(f"--set {name}={value}" for name, value in exported.items())
+        notices.append(f"FA4_* variables of your shell are not taken over; to use them: {words}")
     if options["detail"]:
         notices.append("detail probes: spans are inflated, read them as proportions only")
     if options["unsafe"]:
@@ -214,7 +272,7 @@ def _order(
         gpu_uuid=uuid,
         gpu_name=name,
         arch=arch,
-        simulated=place.description.simulated,
+        simulated=place.simulated,
         argv=_public_argv(),
         unsafe=options["unsafe"],
         detail=options["detail"],
@@ -223,6 +281,7 @@ def _order(
         sim_fault=options["sim_fault"],
         wait_gpu_s=options["wait_gpu"] or wait_gpu_s,
         lock_mhz=options["lock_clock"],
+        fa4_path=place.fork.path if place.fork else "",
         idle_limit_s=options["idle_limit"] * 60.0 if options["idle_limit"] is not None else idle_limit_s,
         notices=notices,
     )

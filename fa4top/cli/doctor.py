@@ -15,14 +15,18 @@ import click
 
 from fa4top import __version__
 from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, inspect_interpreter, interpreter_problem
+from fa4top.cli.choose import config_or_fail, inspect_interpreter, interpreter_problem, make_order
+from fa4top.cli.conformance import conformance
+from fa4top.cli.options import run_options
 from fa4top.engine.gpus import ARCH_OF, list_gpus
 from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
 from fa4top.targets.catalog import describe
 from fa4top.targets.fa4.probes import KNOWN_GOOD
 from fa4top.targets.fork.checkout import KERNEL, PACKAGE, NoCheckout, inspect_checkout
+from fa4top.targets.fork.description import NAME as FORK
 
 OK, MISSING, NOTE = "ok", "missing", "note"
+SMALL = "b1,s1024,h4,d128"
 EXTRAS = {"fa4": "fa4,cuda13", "builtin": "cuda13,sass"}
 
 
@@ -224,10 +228,31 @@ def _fork(folder: Path) -> list[Finding]:
     return findings
 
 
+def _launched(python: str, fa4_path: str) -> list[Finding]:
+    """What holds when the checkout runs once, a small shape in its default mode; leaves when it can not run here."""
+    words = ["--target", FORK, "--shape", SMALL, "--no-record", "--fa4-path", fa4_path, "--python", python]
+    options: dict[str, Any] = order_options.main(words, standalone_mode=False)
+    click.echo("launching the checkout once: it compiles for a while", err=True)
+    order = make_order(config_or_fail(), options, wait_gpu_s=60.0, idle_limit_s=60.0)
+    findings = [Finding("package", OK, order.why_target)]
+    for row in conformance(order):
+        fix = "" if row.holds else f"expected: {row.expected}"
+        findings.append(Finding(row.what, OK if row.holds else MISSING, row.found, fix))
+    return findings
+
+
+@click.command()
+@run_options
+def order_options(**options: Any) -> dict[str, Any]:
+    """The options of an order, with their defaults."""
+    return options
+
+
 EPILOG = """\b
 Examples:
   fa4top doctor --python ~/fa4/.venv/bin/python
   fa4top doctor --fa4-path ~/flash-attention-fp4      what of that checkout fa4top can rely on
+  fa4top doctor --target fa4-fork --python PATH       the same, and launch it once: a table to send back
 """
 
 
@@ -239,8 +264,11 @@ Examples:
     metavar="DIR",
     help="A checkout of flash-attention-fp4; default: this folder, if it is one.",
 )
+@click.option(
+    "--target", default="", type=click.Choice(["", FORK]), metavar="NAME", help=f"{FORK}: launch it once, too."
+)
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def command(interpreter: str, fa4_path: Path | None, as_json: bool) -> None:
+def command(interpreter: str, fa4_path: Path | None, target: str, as_json: bool) -> None:
     """Look at GPU, driver, interpreter, packages, tools, terminal and folders. Ends with 3 when only `sim` can run."""
     python = interpreter or config_or_fail().python or sys.executable
     sections = {
@@ -254,6 +282,8 @@ def command(interpreter: str, fa4_path: Path | None, as_json: bool) -> None:
     here = Path.cwd()
     if fa4_path is not None or (here / PACKAGE / KERNEL).is_file():
         sections["flash-attention-fp4"] = _fork(fa4_path or here)
+    if target == FORK:
+        sections["flash-attention-fp4, launched"] = _launched(interpreter, str(fa4_path or ""))
     if as_json:
         click.echo(
             json.dumps(

@@ -9,6 +9,7 @@ import click
 
 from fa4top.cli import exits, fork_knobs
 from fa4top.cli.choose import fail
+from fa4top.targets.base import Knob
 from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
 from fa4top.targets.fa4.probes import FAMILIES
 from fa4top.targets.fork.modes import Case
@@ -23,6 +24,10 @@ Examples:
 \b
 Exit codes: 0 ok, 1 a checked setting must not be launched.
 """
+
+
+def _plain(knob: Knob) -> dict[str, object]:
+    return {name: value for name, value in asdict(knob).items() if name != "check"}
 
 
 @click.command("knobs", epilog=EPILOG)
@@ -47,7 +52,7 @@ def command(target: str, mode: str, qk: str, head_dim: int, arch: str, checked: 
     except UnknownTarget as error:
         fail(str(error), exits.USAGE)
     if as_json:
-        click.echo(json.dumps({d.name: [asdict(knob) for knob in d.knobs] for d in chosen}, indent=2))
+        click.echo(json.dumps({d.name: [_plain(knob) for knob in d.knobs] for d in chosen}, indent=2))
         return
     for description in chosen:
         click.echo(f"{description.name}: {description.summary}")

@@ -98,7 +98,7 @@ def changed_order(order: Order, changes: dict[str, str]) -> tuple[Order, list[st
     knobs, problems = description.setting({**order.knobs, **changes})
     if not problems and (message := description.shape_problem(order.shape, order.arch, knobs)):
         problems = [message]
-    if not problems and description.hazard and not order.unsafe and (message := description.hazard(knobs)):
+    if not problems and not order.unsafe and (message := description.danger(order.shape, order.arch, knobs)):
         problems = [message]
     return replace(order, knobs=knobs), problems
 

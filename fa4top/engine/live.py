@@ -464,7 +464,19 @@ class LiveProgram:
 
 def same_launch(a: Order, b: Order) -> bool:
     """Would workers of one order do for the other?"""
-    names = ("target", "shape", "knobs", "seed", "python", "gpu_uuid", "detail", "inflight", "probe_set", "sim_fault")
+    names = (
+        "target",
+        "shape",
+        "knobs",
+        "seed",
+        "python",
+        "gpu_uuid",
+        "detail",
+        "inflight",
+        "probe_set",
+        "sim_fault",
+        "fa4_path",
+    )
     return all(getattr(a, name) == getattr(b, name) for name in names)
 
 

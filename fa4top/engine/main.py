@@ -118,7 +118,7 @@ class Engine:
         knobs, problems = description.setting(chosen)
         if message := description.shape_problem(shape, order.arch, knobs):
             problems.append(message)
-        if description.hazard and (message := description.hazard(knobs)) and not order.unsafe:
+        if not problems and not order.unsafe and (message := description.danger(shape, order.arch, knobs)):
             problems.append(message + "; start with --unsafe to run it all the same")
         following = replanned(order, {"shape": shape, "knobs": knobs})
         if why := self._program.quarantined(following):

@@ -13,7 +13,8 @@ from fa4top.records import Plan, Shape
 class Order:
     """One engine's job. ``idle_limit_s``: how long it goes on with nobody watching. ``rounds_per_s``: how often a clean
     and a traced burst are made; the rest of the time the GPU rests. ``stay``: after a plan that can not go on, wait for
-    another one instead of ending. ``lock_mhz``: the SM clock asked for, 0: none. ``job`` is done first
+    another one instead of ending. ``fa4_path``: folder that holds the flash_attn of target fa4-fork, '' for the
+    interpreter's own. ``lock_mhz``: the SM clock asked for, 0: none. ``job`` is done first
     (engine/jobs.py); without ``stay`` the engine then ends."""
 
     session_id: str
@@ -38,6 +39,7 @@ class Order:
     idle_limit_s: float = 900.0
     wait_gpu_s: float = 0.0
     lock_mhz: int = 0
+    fa4_path: str = ""
     rounds_per_s: float = 8.0
     stay: bool = False
     notices: list[str] = field(default_factory=list)

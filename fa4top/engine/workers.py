@@ -14,6 +14,7 @@ from pathlib import Path
 from fa4top.engine.order import Order
 from fa4top.records import Body, Envelope, Fault, HangReport, WorkerState
 from fa4top.session.reading import Skipped, decode_line
+from fa4top.targets.fork.environment import PATH_VARIABLE
 
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
 TAIL_LINES = 12
@@ -99,6 +100,8 @@ class WorkerProcess:
             # by UUID: CUDA's and NVML's indices disagree on real nodes
             environment["CUDA_VISIBLE_DEVICES"] = order.gpu_uuid
         environment["PYTHONUNBUFFERED"] = "1"
+        if order.fa4_path:
+            environment[PATH_VARIABLE] = order.fa4_path
         try:
             self._process = await asyncio.create_subprocess_exec(
                 order.python,

@@ -14,7 +14,8 @@ class Knob:
     """One named setting of a target.
 
     ``values`` are the legal values as text (empty: any integer in ``low``..``high``). ``when`` says when it is read:
-    ``process`` knobs need a fresh worker. ``numerics``: ``bitwise`` (outputs equal), ``changes`` or ``unknown``.
+    ``process`` knobs need a fresh worker. ``numerics``: ``bitwise`` (outputs equal), ``changes`` or ``unknown``. With a
+    ``check`` the values are those that a form offers, and any that it lets pass may be typed.
     """
 
     name: str
@@ -26,9 +27,12 @@ class Knob:
     when: str = "process"
     numerics: str = "bitwise"
     architectures: tuple[str, ...] = ()
+    check: Callable[[str], str | None] | None = None
 
     def problem(self, value: str) -> str | None:
         """Why ``value`` is not legal, in one sentence; None when it is."""
+        if self.check is not None:
+            return self.check(value)
         if self.values:
             if value in self.values:
                 return None
@@ -65,7 +69,8 @@ class Description:
     ``launcher`` is ``module:function``, imported in workers only; the function takes a LaunchRequest and returns a
     Launcher. ``requires`` are modules that the worker's interpreter must have. ``hazard`` names settings that only
     ``--unsafe`` may launch. ``prepare`` is ``module:function(knobs)``: imports that take long, done ahead by a worker
-    that stands by; it may serve a setting whose ``fixed_at_import`` knobs are those of ``knobs``.
+    that stands by; it may serve a setting whose ``fixed_at_import`` knobs are those of ``knobs``. ``notes`` says what
+    is worth knowing of a setting that may run.
     """
 
     name: str
@@ -76,9 +81,14 @@ class Description:
     requires: tuple[str, ...]
     simulated: bool
     shape_problem: Callable[[Shape, str, dict[str, str]], str | None]
-    hazard: Callable[[dict[str, str]], str | None] | None = None
+    hazard: Callable[[Shape, str, dict[str, str]], str | None] | None = None
     prepare: str = ""
     fixed_at_import: tuple[str, ...] = ()
+    notes: Callable[[Shape, str, dict[str, str]], list[str]] | None = None
+
+    def danger(self, shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
+        """Why only ``--unsafe`` may launch this setting; None when anybody may."""
+        return self.hazard(shape, arch, knobs) if self.hazard else None
 
     def setting(self, chosen: dict[str, str]) -> tuple[dict[str, str], list[str]]:
         """The full assignment of knobs, and what is wrong with the chosen values."""

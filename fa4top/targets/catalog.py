@@ -5,9 +5,10 @@ from __future__ import annotations
 from fa4top.targets.base import Description
 from fa4top.targets.builtin.description import DESCRIPTION as BUILTIN
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
+from fa4top.targets.fork.description import DESCRIPTION as FORK
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
-TARGETS: dict[str, Description] = {description.name: description for description in (FA4, BUILTIN, SIM)}
+TARGETS: dict[str, Description] = {description.name: description for description in (FA4, FORK, BUILTIN, SIM)}
 
 
 class UnknownTarget(KeyError):

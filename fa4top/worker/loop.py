@@ -15,12 +15,13 @@ from fa4top.analysis.sample import analyse_capture
 from fa4top.records import Check, CleanBurst, Fault, Geometry, HangReport, Shape, WorkerState
 from fa4top.targets.catalog import describe
 from fa4top.targets.launcher import PRIMERS, WARM, Launcher, LaunchRequest, TargetError
+from fa4top.worker import faults
 from fa4top.worker.channel import Channel, take_stdout
 from fa4top.worker.watch import Watch
 
 EXIT_FAULT = 4
 TELEMETRY_PERIOD_S = 0.5
-CHECK_DEADLINE_S = 60.0  # one launch, and a few rows on the CPU
+CHECK_DEADLINE_S = 30.0  # one launch, and a few rows on the CPU
 OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 
 
@@ -94,8 +95,12 @@ class _Worker:
                 states = role_states(found.traces, launcher.layout.roles, launcher.family)
                 text, roles = explain(states), [state.sentence() for state in states]
         except Exception as error:
-            traceback.print_exc()
-            text = f"its buffer could not be read: {type(error).__name__}: {error}"
+            if isinstance(error, TargetError):
+                text = error.text
+            else:
+                traceback.print_exc()
+                text = f"its buffer could not be read: {type(error).__name__}: {error}"
+        text += self._danger()
         self._channel.send(HangReport(self._worker, self._plan_id, deadline_s, self._doing, text, roles))
 
     def _state(self, state: str, text: str = "", progress: float | None = None) -> None:
@@ -197,7 +202,7 @@ class _Worker:
         passed = result.rms_error <= result.limit
         text = (
             f"{result.rows} rows against FP32: RMS error {result.rms_error:.2e} of the output's RMS, "
-            f"{'within' if passed else 'ABOVE'} {result.limit:g}"
+            f"{'within' if passed else 'ABOVE'} {result.limit:g}{'' if passed else self._danger()}"
         )
         self._channel.send(
             Check(
@@ -215,6 +220,12 @@ class _Worker:
         )
         self._state("ready" if passed else "failed", text)
 
+    def _danger(self) -> str:
+        """What is known to be wrong with the setting, to be added to what went wrong; '' when nothing is."""
+        request, arch = self._request, str(getattr(self._launcher, "arch", ""))
+        known = describe(request.target).danger(request.shape, arch, request.knobs)
+        return f". The setting is known to be dangerous: {known}" if known else ""
+
     def _fault(self, error: BaseException) -> None:
         traceback.print_exc()
         reason, hint = "exception", "the worker's log has the traceback"
@@ -228,6 +239,7 @@ class _Worker:
             hint = "fa4top doctor says what this interpreter lacks; --python PATH chooses another"
         elif "CUDA" in text or "cuda" in text:
             reason, hint = "CUDA error", "the process is replaced; if it comes back, run compute-sanitizer on it"
+            text = f"{faults.plain(text)}{self._danger()}"
         elif self._geometry is None and self._launcher is not None:
             reason, hint = "compile error", "the worker's log has the compiler's words"
         self._channel.send(Fault(self._worker, self._plan_id, reason, text, hint))

@@ -44,20 +44,20 @@ def test_a_fraction_is_whole_parts(parts: int, fraction: str, whole: int) -> Non
 @pytest.mark.parametrize("chunks", ["auto", "1", "2", "4"])
 def test_the_consumer_that_follows_is_always_safe(mode: str, split: str, chunks: str) -> None:
     chosen = knobs(pv_mode=mode, p_split=split, p_chunks=chunks)
-    assert handoff(chosen).safe and setting_hazard(chosen) is None
+    assert handoff(chosen).safe and setting_hazard(SHAPE, "sm_90a", chosen) is None
 
 
 def test_a_consumer_ahead_of_the_producer_is_refused_with_the_arithmetic() -> None:
-    text = setting_hazard(knobs(p_split="1/4", consumer_split="3/4"))
+    text = setting_hazard(SHAPE, "sm_90a", knobs(p_split="1/4", consumer_split="3/4"))
     assert text is not None and "2 of 8 chunks" in text and "6 of 8 K-tiles" in text
-    assert setting_hazard(knobs(p_split="3/4", consumer_split="1/4")) is None
+    assert setting_hazard(SHAPE, "sm_90a", knobs(p_split="3/4", consumer_split="1/4")) is None
     assert "after 4 of 8 chunks of P; 4 of 8 K-tiles" in handoff(knobs()).text()
     assert "after 3 of 4 chunks of P; 3 of 4 K-tiles" in handoff(knobs(pv_mode="fp8")).text()
     assert not Handoff(2, 1, 4, 3).safe and Handoff(2, 1, 4, 2).safe
 
 
 def test_the_wrong_build_needs_unsafe() -> None:
-    assert "hangs the kernel" in str(setting_hazard(knobs(lost_signal="on")))
+    assert "hangs the kernel" in str(setting_hazard(SHAPE, "sm_90a", knobs(lost_signal="on")))
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,8 @@ def test_the_sim_refuses_what_it_can_not_model() -> None:
     setting, _ = SIM.setting({"chip": "h200"})
     assert "bf16" in (SIM.shape_problem(DEFAULT, "sm_90a", setting) or "")
     assert SIM.shape_problem(replace(DEFAULT, head_dim=64), "", SIM.setting({})[0])
-    assert SIM.hazard is not None and SIM.hazard(SIM.setting({"p_split": "1/4"})[0])
-    assert SIM.hazard(SIM.setting({"p_split": "1/4", "pv_mode": "bf16"})[0]) is None
+    assert SIM.danger(SIM.default_shape, "sm_103a", SIM.setting({"p_split": "1/4"})[0])
+    assert SIM.danger(SIM.default_shape, "sm_103a", SIM.setting({"p_split": "1/4", "pv_mode": "bf16"})[0]) is None
 
 
 def test_reference_attention_and_rounding() -> None:

@@ -89,7 +89,7 @@ def shape_problem(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
     return None
 
 
-def setting_hazard(knobs: dict[str, str]) -> str | None:
+def setting_hazard(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
     """A setting that is known to be wrong; only --unsafe launches it."""
     split = handoff(knobs)
     if not split.safe:

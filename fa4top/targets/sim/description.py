@@ -69,7 +69,7 @@ def shape_problem(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
     return None
 
 
-def setting_hazard(knobs: dict[str, str]) -> str | None:
+def setting_hazard(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
     """A value that is known to read unwritten memory; only --unsafe launches it."""
     chip = load_chip(knobs["chip"])
     mode = chip.modes.get(knobs["pv_mode"])

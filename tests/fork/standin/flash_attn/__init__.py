@@ -1,0 +1,1 @@
+"""Stand-in for the fork's top package: empty."""
