@@ -17,7 +17,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 test-fa4: $(FA4_VENV)/.fa4
-	$(FA4_VENV)/bin/python -m pytest tests/fa4 -m fa4 $(ARGS)
+	$(FA4_VENV)/bin/python -m pytest tests/fa4 tests/fork -m fa4 -n 2 --dist loadfile $(ARGS)
 
 test-kernels: $(KERNELS_VENV)/.kernels
 	$(KERNELS_VENV)/bin/python -m pytest tests/kernels -m kernels $(ARGS)

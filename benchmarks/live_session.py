@@ -2,8 +2,10 @@
 
     python benchmarks/live_session.py b TARGET KNOB=VALUE ...  from the command to B's first number; A goes on meanwhile
     python benchmarks/live_session.py watched TARGET [ROUNDS]  clean kernel time with a TUI attached (tmux), and without
+    python benchmarks/live_session.py hang TARGET SETTING ...  settings that hang or fail, and if the session goes on
 
-``b`` sends what the form of key b sends. ``watched`` attaches and detaches in random order, and compares medians.
+``b`` sends what the form of key b sends. A SETTING is KNOB=VALUE, more of them joined by commas. ``watched`` attaches
+and detaches in random order, and compares medians.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from fa4top.cli.choose import make_order
 from fa4top.cli.options import run_options
 from fa4top.engine.order import Order
 from fa4top.engine.start import Control, connect, start_engine
-from fa4top.records import AbArm, AbState, CleanBurst, Envelope
+from fa4top.records import AbArm, AbState, CleanBurst, EngineState, Envelope, HangReport
 from fa4top.session.config import load_config
 from fa4top.session.reading import read_log
 from fa4top.ui.app import ab_fields
@@ -125,18 +127,52 @@ def watched(order: Order, rounds: int) -> None:
     print(f"clean time with a TUI watching / without: {exp(statistics.fmean(ratios)):.5f} +- {error:.5f}")
 
 
+def hang(order: Order, control: Control, settings: list[str]) -> None:
+    healthy = order.knobs
+
+    def bursts(since: int) -> int:
+        return sum(isinstance(r.body, CleanBurst) for r in records(order, since))
+
+    until(lambda: bursts(0) > 20, 120.0)
+    for setting in settings:
+        began = time.monotonic_ns()
+        chosen = dict(pair.split("=") for pair in setting.split(","))
+        answer = control.ask({"do": "plan", "knobs": chosen})
+        print(f"{setting}: {answer}", flush=True)
+
+        def failed(since: int = began) -> Any:
+            own = (r for r in records(order, since) if isinstance(r.body, EngineState) and r.body.state == "failed")
+            return next(own, None)
+
+        found = until(failed, 240.0)
+        for record in records(order, began):
+            if isinstance(record.body, HangReport):
+                after = (record.mono_ns - began) / 1e9
+                print(f"  hang after {after:.1f} s: {record.body.text}; {'; '.join(record.body.roles)}")
+        print(f"  after {(found.mono_ns - began) / 1e9:.1f} s: {found.body.text}", flush=True)
+        if any(isinstance(r.body, HangReport) for r in records(order, began)):
+            print(f"  again: {control.ask({'do': 'plan', 'knobs': chosen})}")
+        back = time.monotonic_ns()
+        print(f"  back: {control.ask({'do': 'plan', 'knobs': healthy})}", flush=True)
+        while bursts(back) <= 20:
+            time.sleep(0.1)
+        print(f"  healthy again, 20 bursts after {(time.monotonic_ns() - back) / 1e9:.1f} s", flush=True)
+
+
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the engine is stopped
     what, target, rest = sys.argv[1], sys.argv[2], sys.argv[3:]
     with tempfile.TemporaryDirectory() as temporary:
         folder = os.environ.get("FA4TOP_BENCH_RECORD", temporary)
         order: Order = order_of.main(["--target", target, "--record", folder], standalone_mode=False)
-        order = replace(order, stay=True)
+        order = replace(order, stay=True, unsafe=what == "hang")
         process = start_engine(order)
         control = connect(order.session_id, process)
         try:
             if what == "b":
                 latency(order, control, rest)
+            elif what == "hang":
+                hang(order, control, rest)
             else:
                 watched(order, int(rest[0]) if rest else 8)
         finally:

@@ -45,17 +45,6 @@ __device__ __forceinline__ bool barrier_test(u32 barrier, u32 parity) {
   return done != 0;
 }
 
-// One suspended wait, of a length that the hardware limits; true when the phase is over.
-__device__ __forceinline__ bool barrier_try(u32 barrier, u32 parity) {
-  u32 done;
-  asm volatile(
-      "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-      : "=r"(done)
-      : "r"(barrier), "r"(parity)
-      : "memory");
-  return done != 0;
-}
-
 __device__ __forceinline__ void barrier_wait(u32 barrier, u32 parity) {
   asm volatile(
       "{ .reg .pred p; FA4TOP_AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;"

@@ -74,7 +74,7 @@ class Recorder {
   }
 
  private:
-  static constexpr u32 kShownAfter = 1 << 22;  // cycles, about 2 ms: above every wait of a healthy kernel
+  static constexpr u32 kShownAfter = 100;  // tries, each suspended for as long as the hardware likes
   static constexpr u32 kNever = 0x80000000;  // slot of threads that do not record: above every capacity
   __device__ __forceinline__ static u32 clock() {
     u32 value;
@@ -123,15 +123,17 @@ class Recorder {
   __device__ __forceinline__ void wait_late(u32 event, Late& late, u32 barrier, u32 parity) {
     if (barrier_test(barrier, parity)) return;
     late.begin = clock();
-    bool shown = false;
-    while (!barrier_try(barrier, parity)) {
-      if (!shown && clock() - late.begin > kShownAfter) {
-        // it may never end: its begin goes where the flush will put it, so that a hang can be told
-        store(event << 2 | kBegin, late.begin);
-        --slot_;
-        shown = true;
-      }
-    }
+    // After many tries it may never end: its begin then goes where the flush will put it, so that a hang can be told.
+    // All in one block: the way out of the wait is that of barrier_wait.
+    asm volatile(
+        "{ .reg .pred p, q; .reg .u32 tries; .reg .u64 slot; mov.u32 tries, 0;"
+        " FA4TOP_AGAIN: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @p bra FA4TOP_READY;"
+        " add.u32 tries, tries, 1; setp.eq.u32 q, tries, %2; @!q bra FA4TOP_AGAIN;"
+        " setp.lt.u32 q, %4, %7; mad.wide.u32 slot, %4, 8, %3; @q st.global.v2.b32 [slot], {%5, %6};"
+        " bra FA4TOP_AGAIN; FA4TOP_READY: }" ::"r"(barrier),
+        "r"(parity), "n"(kShownAfter), "l"(slots_), "r"(slot_), "r"(generation_ | event << 2 | kBegin), "r"(late.begin),
+        "n"(FA4TOP_CAPACITY)
+        : "memory");
     late.end = clock();
   }
 #else

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -132,6 +132,7 @@ class Snapshot:
     timeline_sm: int = -1
     probe_set: str = ""
     detail: bool = False
+    own: tuple[tuple[str, float], ...] = ()
     account: Account | None = None
     gpu: GpuSample | None = None
     losses: LossTotals = field(default_factory=LossTotals)
@@ -408,6 +409,8 @@ class Fold:
         clean_us = float(np.median(times)) if times else None
         traced_us = float(np.median([t.sample.time_us for t in recent])) if recent else None
         clocks = [t.sample.sm_clock_mhz for t in recent if t.sample.sm_clock_mhz is not None]
+        # a target whose own trace has no anchors: the clock of the clean bursts is as good
+        clocks = clocks or [b.sm_clock_mhz for at, b in self._clean if at >= since and b.sm_clock_mhz is not None]
         sm_clock = float(np.median(clocks)) if clocks else None
         geometry = next((state.geometry for state in self._workers.values() if state.geometry), None)
         clean_period = tflops = None
@@ -447,6 +450,7 @@ class Fold:
             timeline_sm=timeline.sm if timeline else -1,
             probe_set=last.probe_set if last else "",
             detail=last.detail if last else False,
+            own=_own(recent),
             account=account,
             gpu=self._gpu,
             losses=self._losses,
@@ -532,3 +536,9 @@ def _histogram(recent: list[_Traced]) -> tuple[tuple[str, tuple[int, ...]], ...]
 
 def _with_verdict(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, verdict=verdict(snapshot))
+
+
+def _own(recent: Sequence[_Traced]) -> tuple[tuple[str, float], ...]:
+    """Medians of the target's own figures."""
+    names = dict.fromkeys(name for traced in recent for name in traced.sample.own)
+    return tuple((n, float(np.median([t.sample.own[n] for t in recent if n in t.sample.own]))) for n in names)

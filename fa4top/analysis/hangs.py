@@ -28,6 +28,9 @@ SENDERS: dict[str, str] = {
     "wait sum": "softmax",
     "wait S free": "softmax",
 }
+# a wait: where its sender stands when it has sent it for certain. The second signal of P is waited for only after the
+# first of the same step, so a softmax warpgroup that waits for the next S has passed both.
+PASSED_BY: dict[str, str] = {"wait P 2nd": "wait S"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,17 @@ def explain(states: Sequence[RoleState]) -> str:
         if all(sender.state in (FINISHED, ABSENT) for sender in senders):
             gone = " and ".join(f"{sender.role} {_gone(sender)}" for sender in senders)
             return f"{state.sentence()}: nobody will send it, {gone}"
+    for state in waiting:
+        passed = [s for s in _senders(state, by_name) if s.waiting_for == PASSED_BY.get(state.waiting_for, "?")]
+        if passed:
+            # who lacks an answer stands furthest back
+            behind = [sender for sender in passed if sender.steps == min(s.steps for s in passed)]
+            names = " or ".join(sender.role for sender in behind)
+            what = state.waiting_for.removeprefix("wait ")
+            return (
+                f"{state.sentence()}; {'; '.join(sender.sentence() for sender in behind)}: {names} waits behind the "
+                f"place where {what} is sent: that signal was lost"
+            )
     for state in waiting:
         for sender in _senders(state, by_name):
             if sender.state == WAITING and state in _senders(sender, by_name) and sender.steps > state.steps:

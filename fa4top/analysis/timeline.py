@@ -55,6 +55,10 @@ def timeline(traces: list[RoleTrace], family: str, steps_of_tile: int) -> Timeli
     starts = np.flatnonzero(np.lib.stride_tricks.sliding_window_view(inside, STEPS_SHOWN).all(axis=1))
     if not len(starts):
         return None
+    # a role whose recording stopped early would have no spans: a window that all of them saw, if there is one
+    ends = [int(t.stream.clock[-1]) + _offset(t, base) for t in traces if len(t.stream.clock)]
+    seen = starts[begins[starts + STEPS_SHOWN] <= min(ends)]
+    starts = seen if len(seen) else starts
     start = int(starts[np.argmin(np.abs(starts - len(gaps) // 2))])
     low, high = int(begins[start]), int(begins[start + STEPS_SHOWN])
     if not 0 < high - low < 1 << 30:

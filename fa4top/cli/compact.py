@@ -5,6 +5,8 @@ from __future__ import annotations
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
 from fa4top.targets.base import format_shape
+from fa4top.targets.catalog import shown_knobs
+from fa4top.targets.fork.published import SOURCE, published_tflops
 from fa4top.ui.plots import line_plot
 
 GRAPH_HEIGHT = 10
@@ -16,7 +18,7 @@ def title(snapshot: Snapshot) -> str:
     if plan is None:
         return "fa4top"
     label = "SIMULATED  " if snapshot.simulated else ""
-    knobs = " ".join(f"{name}={value}" for name, value in plan.knobs.items() if value not in ("auto", "0"))
+    knobs = " ".join(f"{name}={value}" for name, value in shown_knobs(plan.target, plan.knobs).items())
     causal = " causal" if plan.shape.causal else ""
     unsafe = "  UNSAFE" if plan.unsafe else ""
     dtype = "" if plan.simulated else f" {plan.shape.dtype}"
@@ -32,6 +34,9 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
             f"kernel, clean     {snapshot.clean_us / 1000:9.4f} ms   p95 {(snapshot.clean_p95_us or 0) / 1000:.4f}"
             f"   {snapshot.tflops or 0:.0f} TFLOP/s   {snapshot.clean_launches} launches"
         )
+    plan = snapshot.plan
+    if plan is not None and (figure := published_tflops(plan.device, plan.shape, plan.knobs)):
+        lines.append(f"published         {figure:9.0f} TFLOP/s ({SOURCE})")
     period = snapshot.clean_period_cycles
     lines.append(
         f"clean period      {f'{period:9.0f} cycles' if period else '        ?'}   probe effect {effect}"
@@ -48,6 +53,9 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
             + " ".join(f"{c:8.0f}" if c is not None else "       ?" for c in cells)
             + f"   {waits or '-'}"
         )
+    if snapshot.own:
+        words = "  ".join(f"{name.replace('_', ' ')} {value:.0f}" for name, value in snapshot.own)
+        lines.append(f"by the target's own definitions, cycles   {words}")
     account = snapshot.account
     if account is not None:
         lines.append("")

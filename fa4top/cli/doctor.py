@@ -300,5 +300,8 @@ def command(interpreter: str, fa4_path: Path | None, target: str, as_json: bool)
                 click.echo(f"  {marks[finding.state]} {finding.what:14} {finding.found}")
                 if finding.fix:
                     click.echo(f"          {'':14} -> {finding.fix}")
+    if target == FORK:
+        held = all(finding.state != MISSING for finding in sections["flash-attention-fp4, launched"])
+        raise SystemExit(exits.OK if held else exits.CHECK_FAILED)
     real = [finding for finding in sections["targets"] if finding.what != "sim"]
     raise SystemExit(exits.OK if any(finding.state == OK for finding in real) else exits.NOTHING_TO_RUN_ON)

@@ -17,8 +17,12 @@ _RUN_OPTIONS = (
         "--fa4-path", default="", metavar="DIR", help="A checkout of flash-attention-fp4; means --target fa4-fork."
     ),
     click.option("--gpu", default="", metavar="GPU", help="NVML index, UUID or the start of one."),
-    click.option("--shape", default="", metavar="SHAPE", help="b1,s8192,h24,d128; also sq, sk, hk (kv heads), dv."),
-    click.option("--preset", default="", metavar="NAME", help="A published shape: b1-s32768-h24, b4-s4096-h16, ..."),
+    click.option(
+        "--shape",
+        default="",
+        metavar="SHAPE",
+        help="b1,s8192,h24,d128; also sq, sk, hk (kv heads), dv; or a published one: b1-s32768-h24.",
+    ),
     click.option(
         "--dtype",
         default="",

@@ -149,6 +149,9 @@ class WorkerProcess:
                 break
             record = decode_line(line, skipped)
             if record is None:
+                if skipped.broken:
+                    self._say(self.name, f"a record that can not be read: {line[:200].decode(errors='replace')}")
+                    skipped.broken = 0
                 continue
             if isinstance(record.body, Fault):
                 # the engine adds the last of stderr when the process has ended

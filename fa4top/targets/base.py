@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from fa4top.records import Shape
+from fa4top.targets.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -121,18 +122,22 @@ class ShapeError(ValueError):
 
 
 def parse_shape(text: str, default: Shape) -> Shape:
-    """Read ``b1,s8192,h24,d128``; parts left out keep the default's values, ``s`` sets both lengths.
+    """Read ``b1,s8192,h24,d128``; parts left out keep the default's values, ``s`` sets both lengths. Or a preset.
 
     Raises:
         ShapeError: with one sentence.
     """
+    if (preset := PRESETS.get(text.strip())) is not None:
+        batch, length, heads, dim = preset
+        text = f"b{batch},s{length},h{heads},d{dim}"
     values: dict[str, int] = {}
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         match = _PART.fullmatch(part)
         if match is None:
             raise ShapeError(
                 f"shape part '{part}' is not understood; write b1,s8192,h24,d128 "
-                "(also sq, sk for lengths apart, hk for kv heads, dv for V's head dim)"
+                "(also sq, sk for lengths apart, hk for kv heads, dv for V's head dim), or a published shape: "
+                + ", ".join(PRESETS)
             )
         values[_FIELD[match[1]]] = int(match[2])
     if any(number < 1 for number in values.values()):

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import traceback
+from math import isfinite
 from typing import Any
 
 from fa4top.analysis.hangs import explain, role_states
@@ -22,6 +23,7 @@ from fa4top.worker.watch import Watch
 EXIT_FAULT = 4
 TELEMETRY_PERIOD_S = 0.5
 CHECK_DEADLINE_S = 30.0  # one launch, and a few rows on the CPU
+WORST_ERROR = 1e9
 OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 
 
@@ -200,8 +202,14 @@ class _Worker:
         assert self._launcher is not None
         result = self._launcher.check()
         passed = result.rms_error <= result.limit
+        broken = not isfinite(result.rms_error)
+        seen = (
+            "NaN, infinity or elements that nobody wrote"
+            if broken
+            else f"RMS error {result.rms_error:.2e} of the output's RMS"
+        )
         text = (
-            f"{result.rows} rows against FP32: RMS error {result.rms_error:.2e} of the output's RMS, "
+            f"{result.rows} rows against FP32: {seen}, "
             f"{'within' if passed else 'ABOVE'} {result.limit:g}{'' if passed else self._danger()}"
         )
         self._channel.send(
@@ -211,8 +219,8 @@ class _Worker:
                 self._request.twin,
                 passed,
                 result.rows,
-                result.max_error,
-                result.rms_error,
+                min(result.max_error, WORST_ERROR),  # a record holds no infinity
+                min(result.rms_error, WORST_ERROR),
                 result.limit,
                 result.output_hash,
                 text,

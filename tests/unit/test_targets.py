@@ -67,7 +67,7 @@ def test_number_knobs_have_bounds() -> None:
 
 
 def test_an_unknown_target_names_those_that_exist() -> None:
-    with pytest.raises(UnknownTarget, match="fa4, builtin, sim"):
+    with pytest.raises(UnknownTarget, match="fa4, fa4-fork, builtin, sim"):
         describe("fa5")
 
 

@@ -12,6 +12,7 @@ import inspect
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -179,7 +180,7 @@ def _read(torch: Any, path: Path, device: str) -> Inputs | None:
             tensors = {name: _tensor_of(torch, file[name], about[name], device) for name in NAMES if name in about}
             rows = [(int(b), int(h), int(r)) for b, h, r in file["rows"]]
             return Inputs(tensors, rows, file["references"], str(about["digest"]), False)
-    except (FileNotFoundError, ValueError, KeyError, EOFError):
+    except (FileNotFoundError, zipfile.BadZipFile, ValueError, KeyError, EOFError):
         return None  # not there, or cut short by a full disk: it is made again
 
 

@@ -12,6 +12,10 @@ from textual.widgets import Input, Label
 
 from fa4top.records import Plan
 from fa4top.targets.base import Description, format_shape
+from fa4top.targets.catalog import shown_knobs
+from fa4top.targets.presets import PRESETS
+
+FEW = 14
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,13 @@ class EditScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """Shape, mask and dtype, one line of knobs, and what the knobs are."""
         plan = self._plan
-        knobs = " ".join(f"{name}={value}" for name, value in plan.knobs.items())
+        # of a long list only what is set: the others stay as they are
+        few = plan.knobs if len(plan.knobs) <= FEW else shown_knobs(plan.target, plan.knobs)
+        knobs = " ".join(f"{name}={value}" for name, value in few.items())
         with VerticalScroll(classes="dialog"):
             yield Label("Another plan, in fresh workers", classes="heading")
             yield Label("shape: b1,s8192,h24,d128; sq, sk, hk (kv heads), dv; add causal, and bf16, fp16 or fp8")
+            yield Label(f"or a published one: {', '.join(PRESETS)}", classes="hint")
             extra = (" causal" if plan.shape.causal else "") + f" {plan.shape.dtype}"
             yield Input(format_shape(plan.shape) + extra, id="shape")
             yield Label("knobs: NAME=VALUE, with spaces between")
@@ -52,6 +59,10 @@ class EditScreen(ModalScreen[None]):
                 values = ", ".join(knob.values) or f"{knob.low}..{knob.high}"
                 yield Label(f"{knob.name}: {values}", classes="hint", markup=False)
             yield Label("enter starts it, escape leaves all as it is", classes="hint")
+
+    def on_mount(self) -> None:
+        """A long list of knobs must not hide the first lines."""
+        self.call_after_refresh(lambda: self.query_one(VerticalScroll).scroll_home(animate=False))
 
     def on_input_submitted(self) -> None:
         """Send; stay open with the reason when it is refused."""

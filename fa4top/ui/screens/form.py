@@ -58,6 +58,10 @@ class KnobForm(ModalScreen[None]):
                 yield Label(f"{knob.name}: {legal}  ({knob.numerics})", classes="hint", markup=False)
             yield Label("enter starts it, escape leaves all as it is", classes="hint")
 
+    def on_mount(self) -> None:
+        """A long list of knobs must not hide the first lines."""
+        self.call_after_refresh(lambda: self.query_one(VerticalScroll).scroll_home(animate=False))
+
     def on_input_submitted(self) -> None:
         """Send; stay open with the reason when it is refused."""
         error = self._send({field.id: self.query_one(f"#{field.id}", Input).value.strip() for field in self._fields})

@@ -63,6 +63,7 @@ class LiveScreen(Screen[None]):
         if rows and rows != self._timeline_rows:
             self._timeline_rows = rows
             self.query_one(TimelinePane).styles.height = rows + 2
+        self.set_class(bool(snapshot.own), "own")
         with self.app.batch_update():
             for pane in self.query(Lines):
                 if pane.display:

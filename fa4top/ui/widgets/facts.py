@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from fa4top.analysis.fold import Snapshot
-from fa4top.ui.glyphs import Row, number
+from fa4top.targets.fork.published import published_tflops
+from fa4top.ui.glyphs import Row, length, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
 
 WITH_COST = 110
+# the fork's figures, as short as a row of 80 columns wants them
+OWN = {
+    "softmax_period": "period",
+    "softmax_busy": "busy",
+    "softmax_stage": "stage",
+    "mma_qk_pv": "QK+PV",
+    "mma_wait_p": "wait P",
+    "p2_wait": "P 2nd",
+}
 
 
 class Facts(Lines):
@@ -16,19 +26,31 @@ class Facts(Lines):
     HELP = (
         "kernel: clean time, TFLOP/s, and where the time goes (steps, tile ends, idle SMs of the last wave). "
         "gpu: SM clock by NVML and, in brackets, by the kernel's own anchors; power; temperature; throttling. "
-        "lost: events that had no room. unmatched: a begin or end without its partner, or time going backward. stale: "
-        "slots of an older launch. checked: RMS error against FP32. twins: launches of the clean and the traced twin."
+        "own: figures by the target's own definitions, where it has a trace of its own. published: of this chip, mode "
+        "and shape. lost: events that had no room. unmatched: a begin or end without its partner, or time going "
+        "backward. stale: slots of an older launch. checked: RMS error against FP32. "
+        "twins: launches of the clean and the traced twin."
     )
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """Kernel, GPU, health."""
-        return [self._kernel(snapshot), self._gpu(snapshot), self._health(snapshot)]
+        own = [self._own(snapshot, width)] if snapshot.own else []
+        return [self._kernel(snapshot), *own, self._gpu(snapshot), self._health(snapshot)]
+
+    def _own(self, snapshot: Snapshot, width: int) -> Row:
+        words = "  ".join(f"{OWN.get(name, name)} {number(value)}" for name, value in snapshot.own)
+        whose = "  cycles, by the target's definitions"
+        row: Row = [(" own    ", "dim"), (words, "text")]
+        return [*row, (whose, "dim")] if length(row) + len(whose) <= width else row
 
     def _kernel(self, snapshot: Snapshot) -> Row:
         row: Row = [(" kernel ", "dim")]
         if snapshot.clean_us is None:
             return [*row, ("no clean launch yet", "dim")]
         row += [(f"{snapshot.clean_us / 1000:.4f} ms", "strong"), (f"  {number(snapshot.tflops)} TFLOP/s", "strong")]
+        plan = snapshot.plan
+        if plan is not None and (figure := published_tflops(plan.device, plan.shape, plan.knobs)):
+            row.append((f"  (published {number(figure)})", "dim"))
         account = snapshot.account
         if account is not None:
             row.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.targets.base import format_shape
+from fa4top.targets.catalog import shown_knobs
 from fa4top.ui.glyphs import Row, length
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -46,13 +47,12 @@ class Title(Lines):
             parts.append(format_shape(plan.shape).replace(",", " ") + (" causal" if plan.shape.causal else ""))
             parts.append(plan.device.replace("simulated ", "").replace("NVIDIA ", ""))
             left.append((dot.join(parts), "text"))
-            quiet = ("auto", "0", "off")
-            shown = {k: v for k, v in plan.knobs.items() if k not in ("chip", "pv_mode") and v not in quiet}
-            knobs = " ".join(f"{name}={value}" for name, value in shown.items())
+            shown = shown_knobs(plan.target, plan.knobs)
+            knobs = " ".join(f"{k}={v}" for k, v in shown.items() if k not in ("chip", "pv_mode"))
             if knobs and length(left) + len(knobs) + 3 + length(right) < width:
                 left.append((dot + knobs, "dim"))
             if plan.unsafe:
-                left.append(("  UNSAFE", "bad"))
+                right.insert(0, (" UNSAFE ", "bad"))
         room = width - length(right)
         if length(left) > room:
             left = [(left[0][0], left[0][1]), ((left[1][0])[: max(0, room - 9)], "text")]

@@ -7,6 +7,30 @@ import time
 
 from flash_attn.cute import formats, profiler, tracing
 
+# read by the real kernel, and without effect on a stand-in
+OTHERS = (
+    "FA4_DEBUG_FORCE_GENERIC_MXFP8_QK",
+    "FA4_DEBUG_SF_OFFSETS",
+    "FA4_DEBUG_SKIP_SFQ_S2T",
+    "FA4_E2E_FREQ",
+    "FA4_E2E_START_FRG",
+    "FA4_FORCE_E2E",
+    "FA4_FP4_PV_P_SPLIT_DEN",
+    "FA4_FP4_PV_P_SPLIT_NUM",
+    "FA4_FP4_PV_QUANT_STORE_PIPELINE",
+    "FA4_FP4_PV_TMEM_STORE_REP",
+    "FA4_FP8_PV_KV_STAGE_CAP",
+    "FA4_FP8_PV_PACK_STORE_PIPELINE",
+    "FA4_FP8_PV_P_LOG2_OFFSET",
+    "FA4_FP8_PV_RANGE_UNROLL",
+    "FA4_FP8_PV_USE_EXPLICIT_PACK",
+    "FA4_FP8_PV_USE_FUSED_PACK",
+    "FA4_FP8_PV_ZERO_FILL_REGS",
+    "FA4_LDRED_ROWMAX",
+    "FA4_MXFP8_USE_INLINE_PTX",
+    "FA4_SFQK_TMEM_SLOT",
+)
+
 
 class FlashAttentionForwardSm100:
     """Knobs "at init" are read here."""
@@ -16,6 +40,7 @@ class FlashAttentionForwardSm100:
         self.detail = os.environ.get("FA4_PROFILE_DETAIL", "0") == "1"
         self.log2_quant = os.environ.get("FA4_FP4_PV_LOG2_QUANT", "1") == "1"
         self.skip_scales = os.environ.get("FA4_DEBUG_SKIP_SFK_S2T", "0") == "1"
+        self.others = {name: os.environ.get(name) for name in OTHERS}
         if pv_mode == "mxfp8":
             assert self.log2_quant, "MXFP8 PV requires the log-domain quant path"
 
@@ -33,6 +58,8 @@ class FlashAttentionForwardSm100:
         producer = max(1, min(chunks - 1, chunks * numerator // denominator)) if chunks > 1 else 1
         print("Total shared memory used: 159744")  # the real kernel prints while it is traced
 
+        known = []
+
         def kernel(q, k, v, out, sfq, sfk, sfv, scale, causal, buffer):
             if fp8 and consumer == 1:
                 raise RuntimeError("CUDA error: an illegal instruction was encountered")
@@ -40,7 +67,9 @@ class FlashAttentionForwardSm100:
                 if profiled:
                     tracing.write(buffer, hang=True, ring=ring, detail=self.detail, steps=k.shape[1] // 128)
                 time.sleep(3600)
-            result = attention(q, k, v, sfq, sfk, sfv, scale, causal, self.skip_scales)
+            if not known or known[0][0] is not q:  # the CPU takes long: the same inputs give the same
+                known[:] = [(q, attention(q, k, v, sfq, sfk, sfv, scale, causal, self.skip_scales))]
+            result = known[0][1]
             if fp8 and producer * 4 < consumer * chunks:
                 result = result * 1.5  # P read before it was written
             out.copy_(result)

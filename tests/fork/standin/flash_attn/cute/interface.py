@@ -17,6 +17,8 @@ def _flash_attn_fwd(q, k, v, softmax_scale=None, causal=False, mSFQ=None, mSFK=N
     pv_mode = "fp4" if fp4_v else "mxfp8" if mSFV is not None else "fp8" if v.dtype == torch.float8_e4m3fn else "bf16"
     if pack_gqa is None and heads != k.shape[2]:
         raise AssertionError("this kernel is wrong with pack_gqa, its default: pass pack_gqa=False")
+    if os.environ.get("FA4_ALLOW_PURE_FP8_QK", "0") == "1" and mSFQ is None:
+        raise NotImplementedError("another kernel, without a trace")
     profiled = os.environ.get("FA4_PROFILE_PIPELINE", "0") == "1"
     # of all the knobs two are in the key: the others silently keep the kernel that is there
     key = (pv_mode, dim, causal, profiled, os.environ.get("FA4_PROFILE_DETAIL", "0") == "1")
