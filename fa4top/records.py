@@ -308,6 +308,7 @@ class SweepState(Body, kind="sweep"):
     comparisons: int = 0
     baselines: dict[str, str] = field(default_factory=dict)
     contaminated: str = ""
+    unsafe: bool = False
 
 
 @dataclass(frozen=True)
@@ -408,6 +409,7 @@ class AbState(Body, kind="ab"):
     word: str = ""
     l2: str = "warm"
     l2_gap_percent: dict[str, float] = field(default_factory=dict)
+    unsafe: bool = False
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,16 @@ class Snapshot:
             self.any_simulated or (self.plan and self.plan.simulated) or (self.header and self.header.simulated)
         )
 
+    @property
+    def unsafe(self) -> bool:
+        """Were settings that are known to be dangerous allowed?"""
+        return any(state is not None and state.unsafe for state in (self.plan, self.ab, self.sweep))
+
+    @property
+    def label(self) -> str:
+        """What must stand beside every figure: SIMULATED, UNSAFE, both or ''."""
+        return " ".join(word for word, on in (("SIMULATED", self.simulated), ("UNSAFE", self.unsafe)) if on)
+
     def role(self, name: str) -> RoleView | None:
         """A role by name."""
         return next((view for view in self.roles if view.role == name), None)

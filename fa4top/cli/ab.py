@@ -183,7 +183,7 @@ def render(snapshot: Snapshot) -> str:
     """Arms side by side, the interval after some of the blocks, the verdict."""
     state = snapshot.ab
     assert state is not None
-    label = "SIMULATED  " if snapshot.simulated else ""
+    label = f"{snapshot.label}  " if snapshot.label else ""
     lines = [f"{label}A/B · {state.target} on {state.device} · {state.mode}, tier {state.tier}", ""]
     for name, a, b in ab_rows(state, snapshot.ab_arms):
         lines.append(f"{name:26} {a:32} {b}")
@@ -196,8 +196,8 @@ def render(snapshot: Snapshot) -> str:
     pilots = sum(block.pilot for block in snapshot.ab_blocks)
     pairs = f"{len(snapshot.ab_pairs)} pairs of processes, " if snapshot.ab_pairs else ""
     lines.append(f"{pairs}{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
-    simulated = " (SIMULATED)" if snapshot.simulated else ""
-    lines += ["", f"> {state.text or state.state}{simulated}", f"  {tier_text(state)}"]
+    mark = f" ({snapshot.label})" if snapshot.label else ""
+    lines += ["", f"> {state.text or state.state}{mark}", f"  {tier_text(state)}"]
     if state.tier == 1 and (clock := clock_text(snapshot.ab_blocks)):
         lines.append(f"  {clock}")
     return "\n".join(lines)

@@ -17,12 +17,11 @@ def title(snapshot: Snapshot) -> str:
     plan = snapshot.plan
     if plan is None:
         return "fa4top"
-    label = "SIMULATED  " if snapshot.simulated else ""
+    label = f"{snapshot.label}  " if snapshot.label else ""
     knobs = " ".join(f"{name}={value}" for name, value in shown_knobs(plan.target, plan.knobs).items())
     causal = " causal" if plan.shape.causal else ""
-    unsafe = "  UNSAFE" if plan.unsafe else ""
     dtype = "" if plan.simulated else f" {plan.shape.dtype}"
-    return f"{label}{plan.target}{dtype} {format_shape(plan.shape)}{causal} on {plan.device}  {knobs}{unsafe}".rstrip()
+    return f"{label}{plan.target}{dtype} {format_shape(plan.shape)}{causal} on {plan.device}  {knobs}".rstrip()
 
 
 def render(snapshot: Snapshot, width: int = 100) -> str:
@@ -81,6 +80,6 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
                 GRAPH_HEIGHT,
             )
         )
-    label = " (SIMULATED)" if snapshot.simulated else ""
+    label = f" ({snapshot.label})" if snapshot.label else ""
     lines += ["", f"> {snapshot.verdict}{label}"]
     return "\n".join(lines)

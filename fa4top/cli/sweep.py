@@ -129,9 +129,9 @@ def curves(snapshot: Snapshot, metric: str) -> list[Curve]:
     return result
 
 
-def title(state: SweepState, simulated: bool) -> str:
+def title(state: SweepState, label: str) -> str:
     """What is swept, on what."""
-    label = "SIMULATED  " if simulated else ""
+    label = f"{label}  " if label else ""
     series = f" · {state.series_knob} {', '.join(state.series)}" if state.series_knob else ""
     return f"{label}sweep {state.knob} · {state.target} on {state.device}{series}"
 
@@ -154,7 +154,7 @@ def render(snapshot: Snapshot, width: int = GRAPH_WIDTH) -> str:
     """Curves of TFLOP/s and of the waits, the table, the sentence."""
     state = snapshot.sweep
     assert state is not None
-    lines = [title(state, snapshot.simulated), ""]
+    lines = [title(state, snapshot.label), ""]
     if len(state.series) > 1:
         lines.append("  ".join(f"{MARKS[i % len(MARKS)]} {name}" for i, name in enumerate(state.series)))
     for metric, name in (
@@ -180,6 +180,6 @@ def render(snapshot: Snapshot, width: int = GRAPH_WIDTH) -> str:
         else:
             lines.append(f"{row.series:8} {row.value:8} {row.status}: {row.note}")
     lines += null_lines(snapshot.sweep_points)
-    label = " (SIMULATED)" if snapshot.simulated else ""
+    label = f" ({snapshot.label})" if snapshot.label else ""
     lines += ["", f"> {state.text or state.state}{label}"]
     return "\n".join(lines)

@@ -90,6 +90,7 @@ class _Run:
                 found.word if found else "",
                 job.l2,
                 self._l2_gap,
+                order.unsafe,
             )
         )
 

@@ -107,6 +107,7 @@ class _Sweep:
                 self.comparisons,
                 self._baselines,
                 self.contaminated,
+                order.unsafe,
             )
         )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from fa4top.analysis import fold as fold_module
-from fa4top.analysis.fold import Fold
+from fa4top.analysis.fold import Fold, Snapshot
 from fa4top.analysis.verdict import verdict
 from fa4top.records import (
     Body,
@@ -154,3 +154,9 @@ def test_a_slow_sm_is_named_and_a_healthy_chip_is_not_accused() -> None:
     assert "SM" not in story.fold.snapshot().verdict
     story.rounds(3, [replace(SOFTMAX, period_median_cycles=2200.0)], sm=17)
     assert "SM 17 is" in story.fold.snapshot().verdict
+
+
+def test_unsafe_marks_what_follows() -> None:
+    assert Snapshot(plan=replace(PLAN, unsafe=True)).label == "UNSAFE"
+    assert Snapshot(plan=replace(PLAN, unsafe=True, simulated=True)).label == "SIMULATED UNSAFE"
+    assert Snapshot(plan=PLAN).label == ""

@@ -15,13 +15,13 @@ from fa4top.analysis.sample import Analysed, analyse_capture
 from fa4top.records import Shape
 from fa4top.targets.base import parse_shape
 from fa4top.targets.catalog import describe, shown_knobs
+from fa4top.targets.fa4.compiler import ptxas_version
 from fa4top.targets.fork.checkout import NoCheckout
 from fa4top.targets.fork.description import DESCRIPTION, OFFERED, TARGET_KNOBS, notes, setting_hazard, shape_problem
 from fa4top.targets.fork.environment import prepare, strangers, variables
 from fa4top.targets.fork.find import find_fork, refusal
 from fa4top.targets.fork.geometry import kernel_geometry
 from fa4top.targets.fork.launch import RECORDED, recorded_block
-from fa4top.targets.fork.package import ptxas_version
 from fa4top.targets.fork.published import MODES, TFLOPS, published_tflops
 from fa4top.targets.presets import PRESETS
 from fa4top.worker import faults

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fa4top.targets.fa4 import attributes
+from fa4top.targets.fa4.compiler import dsl_compiler
 from fa4top.targets.fa4.probes import KNOWN_GOOD
 from fa4top.targets.launcher import TargetError
 
@@ -27,6 +28,8 @@ def versions() -> dict[str, str]:
             continue
         found["dsl flavour"] = flavour
         break
+    if compiler := dsl_compiler(found.get("dsl flavour", "")):
+        found["nvPTXCompiler"] = compiler
     return found
 
 

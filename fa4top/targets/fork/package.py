@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fa4top.targets.fa4.compiler import dsl_compiler
 from fa4top.targets.fa4.package import SpyCache
 from fa4top.targets.fork.checkout import Checkout, find_bench, inspect_checkout
 from fa4top.targets.fork.environment import PATH_VARIABLE
@@ -115,7 +116,7 @@ class Package:
                 continue
             found["dsl flavour"] = flavour
             break
-        if compiler := _ptx_compiler():
+        if compiler := dsl_compiler(found.get("dsl flavour", "")):
             found["nvPTXCompiler"] = compiler
         return found
 
@@ -125,25 +126,3 @@ def _spec(name: str) -> Any:
         return importlib.util.find_spec(name)
     except (ImportError, ValueError):
         return None
-
-
-def _ptx_compiler() -> str:
-    """Version of the ptxas inside the DSL's library, read from its bytes: it moves results by 20%. '' if unknown."""
-    spec = _spec("cutlass")
-    if spec is None or not spec.origin:
-        return ""
-    for path in sorted(Path(spec.origin).resolve().parents[1].glob("**/*_mlir*.so"))[:4]:
-        if version := ptxas_version(path.read_bytes()):
-            return version
-    return ""
-
-
-def ptxas_version(data: bytes) -> str:
-    """The version in a library's text "Cuda compilation tools, release X.Y, VX.Y.Z"; '' when it has none."""
-    marker = b"Cuda compilation tools, release "
-    at = data.find(marker)
-    if at < 0:
-        return ""
-    end = data.find(b"\0", at)
-    text = data[at + len(marker) : end if end > 0 else at + 64].decode(errors="replace")
-    return text.split(", V")[-1].strip()[:24]

@@ -27,6 +27,8 @@ class Title(Lines):
         right: Row = []
         if snapshot.simulated:
             right += [(" SIMULATED ", "inverse"), (" ", "text")]
+        if snapshot.unsafe:
+            right += [(" UNSAFE ", "bad"), (" ", "text")]
         if view.replay:
             position = view.replay if width >= 100 else view.replay.partition("/")[0]
             right += [(f" REPLAY {position} ", "inverse"), (" ", "text")]
@@ -51,8 +53,6 @@ class Title(Lines):
             knobs = " ".join(f"{k}={v}" for k, v in shown.items() if k not in ("chip", "pv_mode"))
             if knobs and length(left) + len(knobs) + 3 + length(right) < width:
                 left.append((dot + knobs, "dim"))
-            if plan.unsafe:
-                right.insert(0, (" UNSAFE ", "bad"))
         room = width - length(right)
         if length(left) > room:
             left = [(left[0][0], left[0][1]), ((left[1][0])[: max(0, room - 9)], "text")]

@@ -31,7 +31,7 @@ class VerdictLine(Lines):
             style = "warn"
         elif "FAILED" in text or text.startswith("no numbers"):
             style = "bad"
-        labels = [label for label, on in (("SIMULATED", snapshot.simulated), ("REPLAY", bool(view.replay))) if on]
+        labels = [*snapshot.label.split(), *(["REPLAY"] if view.replay else [])]
         prefix: Row = [(f" {self.g.arrow} ", "good")]
         used = 3
         for label in labels:
