@@ -14,13 +14,15 @@ _CLOCK_NAME = "SR_CLOCK"
 
 @dataclass(frozen=True)
 class Instruction:
-    """One SASS instruction. ``opcode`` has its modifiers, as in ``MUFU.EX2``; ``target`` is a branch's address."""
+    """One SASS instruction. ``opcode`` has its modifiers, as in ``MUFU.EX2``; ``target`` is a branch's address,
+    ``table`` those of an indexed branch."""
 
     address: int
     predicate: str
     opcode: str
     operands: str
     target: int | None = None
+    table: tuple[int, ...] = ()
 
     @property
     def is_clock_read(self) -> bool:
@@ -49,7 +51,10 @@ def parse_sass(text: str) -> dict[str, tuple[Instruction, ...]]:
             pending = []
             functions[name].append((address, found[2] or "", found[3], found[4].strip()))
     return {
-        function: tuple(Instruction(*row, _target(row[2], row[3], labels[function])) for row in rows)
+        function: tuple(
+            Instruction(*row, _target(row[2], row[3], labels[function]), _table(row[2], row[3], labels[function]))
+            for row in rows
+        )
         for function, rows in functions.items()
     }
 
@@ -59,6 +64,12 @@ def _target(opcode: str, operands: str, labels: dict[str, int]) -> int | None:
         return None
     found = re.search(r"\.L_[\w$]+", operands)
     return labels.get(found[0]) if found else None
+
+
+def _table(opcode: str, operands: str, labels: dict[str, int]) -> tuple[int, ...]:
+    if not opcode.startswith("BRX"):
+        return ()
+    return tuple(sorted({labels[name] for name in re.findall(r"\.L_[\w$]+", operands) if name in labels}))
 
 
 class RegionError(ValueError):

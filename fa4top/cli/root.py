@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "attach": "go back to a live session",
     "doctor": "what this node has, what it lacks, and how to fix it",
     "knobs": "the settings of a target",
+    "sass": "the compiled code of a setting or file: units, roles, spills; A against B; conditions",
     "fork-trace": "read a trace that flash-attention-fp4's own profiler recorded",
     "config": "the config file: where, what is in it, themes and keys",
 }

@@ -41,6 +41,10 @@ def main() -> int:
         order = json.loads(first)
         if order.get("do") == "stop":
             return 0
+    if order.get("job") == "sass":
+        from fa4top.worker.compiling import run_compile
+
+        return run_compile(order)
     if order.get("job") == "bench":
         return _bench(Channel(out, sys.stdin, order["worker"]), order)
     shape = Shape(**order["request"].pop("shape"))

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
 import subprocess
 import tempfile
-from functools import cache
-from pathlib import Path
 
 from fa4top.targets.cuda.compile import Cubin, keep, kept
+from fa4top.targets.cuda.tools import find_tool
 from fa4top.targets.launcher import TargetError
 
 TIMEOUT_S = 60.0
-
-
-@cache
-def find_nvdisasm() -> str | None:
-    """Nvdisasm from PATH, CUDA_HOME, the usual folder, or the wheel nvidia-cuda-nvdisasm."""
-    if found := shutil.which("nvdisasm"):
-        return found
-    places = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    places.append(Path("/usr/local/cuda/bin"))
-    wheel = importlib.util.find_spec("nvidia")
-    for root in (wheel.submodule_search_locations or []) if wheel else []:
-        places += [Path(root) / "cu13" / "bin", Path(root) / "cuda_nvdisasm" / "bin"]
-    for place in places:
-        if (place / "nvdisasm").is_file():
-            return str(place / "nvdisasm")
-    return None
 
 
 def disassemble(cubin: Cubin) -> str:
@@ -41,7 +21,7 @@ def disassemble(cubin: Cubin) -> str:
     name = f"{cubin.key}.sass"
     if (text := kept(name)) is not None:
         return text.decode()
-    tool = find_nvdisasm()
+    tool = find_tool("nvdisasm")
     if tool is None:
         raise TargetError(
             "no disassembler",
