@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from fa4top.analysis.floors import Floors, plan_floors
 from fa4top.analysis.verdict import Account, kernel_account, verdict
 from fa4top.records import (
     AbArm,
@@ -163,6 +164,11 @@ class Snapshot:
         return bool(
             self.any_simulated or (self.plan and self.plan.simulated) or (self.header and self.header.simulated)
         )
+
+    @property
+    def floors(self) -> Floors | None:
+        """What a step takes at least, by unit."""
+        return plan_floors(self.plan, self.geometry) if self.plan and self.geometry else None
 
     @property
     def unsafe(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fa4top.analysis.floors import floor_sentence
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
 from fa4top.targets.base import format_shape
@@ -41,6 +42,8 @@ def render(snapshot: Snapshot, width: int = 100) -> str:
         f"clean period      {f'{period:9.0f} cycles' if period else '        ?'}   probe effect {effect}"
         f"   SM clock by kernel {f'{snapshot.sm_clock_mhz:.0f} MHz' if snapshot.sm_clock_mhz else '?'}"
     )
+    if text := floor_sentence(period, snapshot.floors):
+        lines.append(text)
     lines.append("")
     lines.append(f"{'role':12} {'period':>8} {'p5':>8} {'p95':>8} {'busy':>8}   waits, cycles a step (share)")
     for view in snapshot.roles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fa4top.analysis.floors import ratio
 from fa4top.analysis.fold import Snapshot
 from fa4top.ui.colours import role_style, wait_style
 from fa4top.ui.glyphs import Row, bar, frame, number
@@ -17,7 +18,8 @@ class StepWaits(Lines):
 
     HELP = (
         "A mean step of the last 10 s: busy (step minus its waits) and each wait by cause, in cycles and in percent of "
-        "the step. A wait that was over at the first look counts as 0."
+        "the step. A wait that was over at the first look counts as 0. Floor: cycles that the busiest unit needs for a "
+        "step if all units overlap perfectly (tensor, exp2), and the clean period as a multiple of it."
     )
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
@@ -47,5 +49,10 @@ class StepWaits(Lines):
             body.append(row)
         if not role.waits_cycles:
             body.append([(" waits: not in this probe set", "dim")])
+        floors = snapshot.floors
+        multiple = ratio(snapshot.clean_period_cycles, floors)
+        if floors is not None and multiple is not None and len(body) < height - 2:
+            row = [(f" {'floor':<{NAME - 1}}", "dim"), (f"{number(floors.floor)}  {multiple:.2f} x", "text")]
+            body.append([*row, (f"  {floors.unit}", "dim")] if with_cycles else row)
         foot = f"step {number(step)} cycles"
         return frame(body, width, height, f"a step of {role.role}", self.g, "", foot)

@@ -1,0 +1,91 @@
+"""Floors of a step: from shape and rates, from SASS, and against what was measured and published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fa4top.analysis.floors import Floors, floor_sentence, plan_floors, ratio, sass_floors
+from fa4top.analysis.fold import Fold
+from fa4top.records import Geometry, Plan, Shape
+from fa4top.session.reading import read_log
+from fa4top.targets.base import attention_flops
+from tests.conftest import ROOT
+
+SHAPE = Shape(1, 8192, 8192, 24, 24, 128, 128)
+
+
+def plan(target: str = "fa4", arch: str = "sm_103a", shape: Shape = SHAPE, **knobs: str) -> Plan:
+    return Plan(1, target, "NVIDIA", "GPU", arch, shape, knobs, 0, False)
+
+
+def geometry(rows: int, shape: Shape = SHAPE, keys: int = 128) -> Geometry:
+    tiles = shape.batch * shape.heads * shape.seqlen_q // rows
+    steps = shape.seqlen_k // keys
+    return Geometry(148, 148, 1, tiles, steps, 10 * steps, True, attention_flops(shape))
+
+
+def test_a_blackwell_step_by_hand() -> None:
+    found = plan_floors(plan(), geometry(256))
+    assert found is not None
+    # 256 x 128 elements; 4 x 128 FLOP each at 8192; 129 of 128 exponentials at 32
+    assert found.of("tensor") == pytest.approx(4 * 128 * 32768 / 8192)
+    assert found.of("exp2") == pytest.approx(32768 * 129 / 128 / 32)
+    assert found.unit == "tensor" and found.floor == pytest.approx(2048.0)
+    older = plan_floors(plan(arch="sm_100a"), geometry(256))
+    assert older is not None and older.of("exp2") == pytest.approx(32768 * 105 / 128 / 16)
+    fp8 = plan_floors(plan(shape=replace(SHAPE, dtype="fp8")), geometry(256))
+    assert fp8 is not None and fp8.unit == "exp2" and fp8.floor == pytest.approx(1032.0)
+
+
+def test_the_forks_modes_have_a_format_for_each_product() -> None:
+    found = plan_floors(plan("fa4-fork", qk_mode="nvfp4", pv_mode="fp8"), geometry(256))
+    assert found is not None and found.of("tensor") == pytest.approx(2 * 128 * 32768 * (1 / 32768 + 1 / 16384))
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    emulated = plan_floors(plan(ex2_emu_freq="10"), geometry(256))
+    assert emulated is not None and emulated.of("exp2") is None and emulated.of("tensor") is not None
+    assert plan_floors(plan(arch="sm_80"), geometry(256)) is None
+    half = plan_floors(plan("builtin", "sm_90a", exp2_emulation="4"), geometry(128))
+    whole = plan_floors(plan("builtin", "sm_90a", exp2_emulation="0"), geometry(128))
+    assert half is not None and whole is not None
+    assert whole.of("exp2") == pytest.approx(16384 * 66 / 64 / 16) and half.of("exp2") == pytest.approx(
+        16384 * 34 / 64 / 16
+    )
+
+
+def test_a_causal_shape_counts_what_is_computed() -> None:
+    shape = replace(SHAPE, causal=True)
+    found = plan_floors(plan(shape=shape), replace(geometry(256, shape), steps_per_tile=33))
+    assert found is not None and 1900 < found.floor < 2048  # half of the diagonal blocks is masked
+
+
+def test_floors_of_sass_count_every_warp_of_both_warpgroups() -> None:
+    found = sass_floors({"MUFU": 129, "FMA": 135, "ALU": 20, "convert": 64, "other": 52}, 129, "sm_103a")
+    assert found.of("exp2") == pytest.approx(129 * 256 / 32) and found.of("fma") == pytest.approx(270)
+    assert found.of("alu") == pytest.approx(84 * 4) and found.of("issue") == pytest.approx(400 * 8 / 4)
+
+
+def test_the_sentence() -> None:
+    floors = Floors((("tensor", 2048.0), ("exp2", 1032.0)), "x")
+    assert floor_sentence(2355.2, floors).endswith("the clean period is 1.15 times that")
+    assert floor_sentence(None, floors) == "floor of a step: 2048 cycles (tensor; tensor 2048, exp2 1032)"
+    assert floor_sentence(1.0, None) == "" and ratio(None, floors) is None
+
+
+@pytest.mark.parametrize("name", ["h200-live", "h200-fa4", "h200-builtin"])
+def test_no_recorded_kernel_is_faster_than_its_floor(name: str) -> None:
+    fold = Fold()
+    seen = 0
+    for record in read_log(ROOT / "examples" / f"{name}.jsonl.gz"):
+        fold.feed(record)
+        if record.kind != "trace" or record.seq % 5:
+            continue
+        snapshot = fold.snapshot()
+        multiple = ratio(snapshot.clean_period_cycles, snapshot.floors)
+        if multiple is not None and snapshot.clean_launches > 20:
+            seen += 1
+            assert 1.0 <= multiple < 4.0, (snapshot.plan, multiple)
+    assert seen
