@@ -135,9 +135,100 @@ class Check(Body, kind="check"):
 
 
 @dataclass(frozen=True)
+class TriageFinding:
+    """One thing that a rule saw. ``confidence``: high, medium or low; ``falsify``: what would show that it is not so;
+    ``command``: the next experiment, '' where there is none."""
+
+    key: str
+    text: str
+    confidence: str
+    falsify: str
+    command: str
+
+
+@dataclass(frozen=True)
+class TriageStep(Body, kind="triage_step"):
+    """One of the method's six steps. ``state``: found (something to act on), clear (a class of fix is ruled out) or
+    unknown (not looked at, and why)."""
+
+    run_id: int
+    number: int
+    title: str
+    state: str
+    evidence: list[str]
+    conclusion: str
+    rules_out: str
+    findings: list[TriageFinding] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class TriageRun(Body, kind="triage"):
+    """A triage's plan and course: running (``text`` says what), done or failed; done: ``text`` is the answer."""
+
+    run_id: int
+    target: str
+    device: str
+    arch: str
+    shape: Shape
+    knobs: dict[str, str]
+    state: str
+    text: str = ""
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class CheckRun(Body, kind="check_run"):
+    """A check's plan and course: running, done or failed. ``bisect``: find the knob that changes the output.
+    ``passed`` is None until it is done."""
+
+    run_id: int
+    target: str
+    device: str
+    arch: str
+    shape: Shape
+    a: dict[str, str]
+    b: dict[str, str]
+    times: int
+    bisect: bool
+    state: str
+    text: str = ""
+    passed: bool | None = None
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Repeats(Body, kind="repeats"):
+    """One setting launched many times in one fresh process, into buffers full of NaN.
+
+    ``flaky_launches`` differ from the first, bit for bit, in at most ``flaky_elements`` of ``elements``; ``where`` says
+    in which rows, heads and tiles. ``against`` the kept baseline output: '' (this is the baseline), bitwise, or
+    differs; differences are over the RMS of the baseline, errors (FP32, sampled rows) over that of the reference.
+    """
+
+    worker: str
+    plan_id: int
+    setting: str
+    times: int
+    flaky_launches: int
+    flaky_elements: int
+    elements: int
+    where: str
+    against: str = ""
+    differing_elements: int = 0
+    max_difference: float = 0.0
+    mean_difference: float = 0.0
+    differs_where: str = ""
+    rms_error: float | None = None
+    baseline_rms_error: float | None = None
+    verdict: str = ""
+    passed: bool = True
+
+
+@dataclass(frozen=True)
 class CleanBurst(Body, kind="clean"):
     """One burst of the clean twin: time of every launch, the SM clock during the burst where it is known, and the L2
-    before each launch: warm (as the launch before left it) or cold (overwritten)."""
+    before each launch: warm (as the launch before left it) or cold (overwritten). ``host_us``: what the host needs to
+    queue one launch."""
 
     worker: str
     plan_id: int
@@ -145,6 +236,7 @@ class CleanBurst(Body, kind="clean"):
     times_us: list[float]
     sm_clock_mhz: float | None = None
     l2: str = "warm"
+    host_us: float | None = None
 
 
 @dataclass(frozen=True)

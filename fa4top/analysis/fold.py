@@ -18,6 +18,7 @@ from fa4top.records import (
     BenchResult,
     Body,
     Check,
+    CheckRun,
     CleanBurst,
     EngineState,
     Envelope,
@@ -29,12 +30,15 @@ from fa4top.records import (
     Notice,
     Output,
     Plan,
+    Repeats,
     RoleSample,
     SweepBlock,
     SweepPoint,
     SweepState,
     Timeline,
     TraceSample,
+    TriageRun,
+    TriageStep,
     WorkerState,
 )
 
@@ -119,6 +123,8 @@ class Snapshot:
     wall_ns: int = 0
     clean_us: float | None = None
     clean_p95_us: float | None = None
+    slowest_us: float | None = None
+    host_us: float | None = None
     traced_us: float | None = None
     clean_launches: int = 0
     sm_clock_mhz: float | None = None
@@ -148,6 +154,10 @@ class Snapshot:
     sweep_points: tuple[SweepPoint, ...] = ()
     sweep_blocks: int = 0
     sweep_rejected: int = 0
+    triage: TriageRun | None = None
+    triage_steps: tuple[TriageStep, ...] = ()
+    check_run: CheckRun | None = None
+    repeats: tuple[Repeats, ...] = ()
     ab: AbState | None = None
     ab_arms: tuple[AbArm, ...] = ()
     ab_blocks: tuple[AbBlock, ...] = ()
@@ -173,7 +183,10 @@ class Snapshot:
     @property
     def unsafe(self) -> bool:
         """Were settings that are known to be dangerous allowed?"""
-        return any(state is not None and state.unsafe for state in (self.plan, self.ab, self.sweep))
+        return any(
+            state is not None and state.unsafe
+            for state in (self.plan, self.ab, self.sweep, self.check_run, self.triage)
+        )
 
     @property
     def label(self) -> str:
@@ -214,6 +227,10 @@ class Fold:
         self._ab_arms: dict[str, AbArm] = {}
         self._ab_blocks: deque[AbBlock] = deque(maxlen=MAX_BLOCKS)
         self._ab_pairs: deque[AbPair] = deque(maxlen=MAX_BLOCKS)
+        self._triage: TriageRun | None = None
+        self._triage_steps: dict[int, TriageStep] = {}
+        self._check_run: CheckRun | None = None
+        self._repeats: list[Repeats] = []
         self._plan: Plan | None = None
         self._reset()
         self._handlers: dict[type, Callable[[Envelope], None]] = {
@@ -224,6 +241,10 @@ class Fold:
             Check: self._on_check,
             CleanBurst: self._on_clean,
             TraceSample: self._on_trace,
+            TriageRun: self._on_triage,
+            TriageStep: self._on_triage_step,
+            CheckRun: self._on_check_run,
+            Repeats: self._on_repeats,
             GpuSample: self._on_gpu,
             Fault: self._on_fault,
             HangReport: self._on_hang,
@@ -409,6 +430,29 @@ class Fold:
         if not block.accepted:
             self._line(record, "warning", f"A/B block {block.number} rejected: {block.reason}")
 
+    def _on_check_run(self, record: Envelope) -> None:
+        assert isinstance(record.body, CheckRun)
+        if self._check_run is None or record.body.run_id != self._check_run.run_id:
+            self._repeats = []
+        self._check_run = record.body
+        if record.body.state != "running":
+            self._line(record, "info" if record.body.passed else "error", f"check: {record.body.text}")
+
+    def _on_repeats(self, record: Envelope) -> None:
+        assert isinstance(record.body, Repeats)
+        # the worker's own, then the engine's with its verdict
+        self._repeats = [known for known in self._repeats if known.worker != record.body.worker] + [record.body]
+
+    def _on_triage(self, record: Envelope) -> None:
+        assert isinstance(record.body, TriageRun)
+        if self._triage is None or record.body.run_id != self._triage.run_id:
+            self._triage_steps = {}
+        self._triage = record.body
+
+    def _on_triage_step(self, record: Envelope) -> None:
+        assert isinstance(record.body, TriageStep)
+        self._triage_steps[record.body.number] = record.body
+
     def _on_ab_pair(self, record: Envelope) -> None:
         assert isinstance(record.body, AbPair)
         self._ab_pairs.append(record.body)
@@ -452,6 +496,8 @@ class Fold:
             wall_ns=self._wall_ns,
             clean_us=clean_us,
             clean_p95_us=float(np.percentile(times, 95)) if times else None,
+            slowest_us=max(times, default=None),
+            host_us=_host_us([burst for at, burst in self._clean if at >= since]),
             traced_us=traced_us,
             clean_launches=self._clean_launches,
             sm_clock_mhz=sm_clock,
@@ -474,6 +520,10 @@ class Fold:
             lines=self._line_cache,
             records=self._records,
             any_simulated=self._any_simulated,
+            triage=self._triage,
+            triage_steps=tuple(self._triage_steps[number] for number in sorted(self._triage_steps)),
+            check_run=self._check_run,
+            repeats=tuple(self._repeats),
             bench=tuple(self._bench.values()),
             bench_state=self._bench_state,
             sweep=self._sweep,
@@ -558,3 +608,9 @@ def _own(recent: Sequence[_Traced]) -> tuple[tuple[str, float], ...]:
     """Medians of the target's own figures."""
     names = dict.fromkeys(name for traced in recent for name in traced.sample.own)
     return tuple((n, float(np.median([t.sample.own[n] for t in recent if n in t.sample.own]))) for n in names)
+
+
+def _host_us(bursts: Sequence[CleanBurst]) -> float | None:
+    """What the host needs to queue a launch: median over bursts that say so."""
+    known = [burst.host_us for burst in bursts if burst.host_us is not None]
+    return float(np.median(known)) if known else None

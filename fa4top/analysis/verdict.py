@@ -87,7 +87,7 @@ def verdict(snapshot: Snapshot) -> str:
     gpu = snapshot.gpu
     if gpu is not None and gpu.foreign_pids:
         return "another process computes on this GPU: times are not to be trusted"
-    if slow := _slow_sm(snapshot):
+    if slow := slow_sm(snapshot):
         return slow
     limited = _limit(snapshot, lead)
     account = snapshot.account
@@ -110,7 +110,8 @@ def _clock_under_load(snapshot: Snapshot) -> str | None:
     return f"SM clock {by_kernel:.0f} MHz inside the kernel, {gpu.sm_clock_mhz:.0f} at rest"
 
 
-def _slow_sm(snapshot: Snapshot) -> str | None:
+def slow_sm(snapshot: Snapshot) -> str | None:
+    """One SM behind the others, in words; None where there is none."""
     periods = sorted(period for _, period in snapshot.sm_periods)
     if len(periods) < MIN_SMS_SEEN:
         return None

@@ -16,6 +16,8 @@ COMMANDS: dict[str, str] = {
     "ab": "did this knob help? A verdict with a stated error rate",
     "bench": "instruction throughputs of this chip, each checked in SASS",
     "sweep": "one knob over its values, fresh workers for each",
+    "check": "is the output right, the same every time, and the baseline's?",
+    "triage": "the method's six steps: evidence, what is ruled out, what to try next; a report",
     "replay": "play a recorded session in the same screens",
     "sessions": "list live and recorded sessions",
     "attach": "go back to a live session",

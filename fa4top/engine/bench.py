@@ -20,7 +20,7 @@ async def run_bench(host: JobHost, job: BenchJob) -> None:
         JobFailed: the worker could not do it.
     """
     plan_id = host.next_plan_id()
-    worker = await host.start_worker("bench", host.order, plan_id, "bench")
+    worker = await host.start_worker("bench", host.order, plan_id, job)
     try:
         while True:
             # any record counts as a sign of life; the last one is the worker's 'stopped'

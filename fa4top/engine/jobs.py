@@ -64,7 +64,32 @@ class AbJob:
     kind: str = "ab"
 
 
-Job = BenchJob | SweepJob | AbJob
+@dataclass(frozen=True)
+class CheckJob:
+    """Launch a baseline (changes ``a`` of the order's knobs) and another setting (changes ``b`` of that; none: the
+    baseline alone) ``times`` times each, and compare outputs. ``bisect``: find the knob that changes them."""
+
+    a: dict[str, str] = field(default_factory=dict)
+    b: dict[str, str] = field(default_factory=dict)
+    times: int = 20
+    bisect: bool = False
+    kind: str = "check"
+
+
+@dataclass(frozen=True)
+class TriageJob:
+    """The method's six steps on the present setting, as far as they can be done here. ``seconds`` of tracing;
+    ``sweep_s`` seconds of blocks for the split; ``times`` launches for flakes. ``skip`` names steps that are left out
+    (throughputs, trace, SASS, split, checks)."""
+
+    seconds: float = 6.0
+    sweep_s: float = 10.0
+    times: int = 20
+    skip: list[str] = field(default_factory=list)
+    kind: str = "triage"
+
+
+Job = BenchJob | SweepJob | AbJob | CheckJob | TriageJob
 
 
 def job_to_data(job: Job) -> dict[str, Any]:
@@ -78,10 +103,12 @@ def job_from_data(data: dict[str, Any]) -> Job:
     Raises:
         ValueError: no such job, or fields that do not fit; the text says which.
     """
-    known: dict[str, type[BenchJob] | type[SweepJob] | type[AbJob]] = {
+    known: dict[str, type[Job]] = {
         "bench": BenchJob,
         "sweep": SweepJob,
         "ab": AbJob,
+        "check": CheckJob,
+        "triage": TriageJob,
     }
     kind = str(data.get("kind", ""))
     if kind not in known:
@@ -167,8 +194,8 @@ class JobHost(Protocol):
         """One round of the live plan, so that its screen goes on while a job gets ready."""
         ...
 
-    async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
-        """A fresh worker process; it is ended with the job."""
+    async def start_worker(self, twin: str, order: Order, plan_id: int, bench: BenchJob | None = None) -> WorkerProcess:
+        """A fresh worker process, for microbenchmarks or for the order's target; it is ended with the job."""
         ...
 
     async def end_worker(self, worker: WorkerProcess) -> None:

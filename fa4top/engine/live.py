@@ -12,9 +12,10 @@ from pathlib import Path
 
 from fa4top.engine.ab import run_ab
 from fa4top.engine.bench import JobFailed, run_bench
+from fa4top.engine.check import run_check
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
-from fa4top.engine.jobs import AbJob, BenchJob, Job, Resident, changed_order, job_from_data
+from fa4top.engine.jobs import AbJob, BenchJob, CheckJob, Job, Resident, TriageJob, changed_order, job_from_data
 from fa4top.engine.order import Order
 from fa4top.engine.pace import (
     CHECK_DEADLINE_S,
@@ -29,6 +30,7 @@ from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.standby import Standby
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.tasks import end_task
+from fa4top.engine.triage import run_triage
 from fa4top.engine.workers import WorkerGone, WorkerProcess
 from fa4top.records import (
     AbState,
@@ -186,6 +188,10 @@ class LiveProgram:
                 await run_bench(self, job)
             elif isinstance(job, AbJob):
                 await run_ab(self, job)
+            elif isinstance(job, TriageJob):
+                await run_triage(self, job)
+            elif isinstance(job, CheckJob):
+                await run_check(self, job)
             else:
                 await run_sweep(self, job)
         except JobFailed as error:
@@ -197,9 +203,9 @@ class LiveProgram:
         self._job = None
         self._on_state("running", f"{job.kind} done")
 
-    async def start_worker(self, twin: str, order: Order, plan_id: int, job: str = "") -> WorkerProcess:
+    async def start_worker(self, twin: str, order: Order, plan_id: int, bench: BenchJob | None = None) -> WorkerProcess:
         """A fresh worker for a job; one that stands by, if it fits."""
-        if not job and (ready := self._standby.take(twin, order)) is not None:
+        if bench is None and (ready := self._standby.take(twin, order)) is not None:
             self._job_workers.add(ready)
             self._launched[ready.name] = order
             ready.assign(order, plan_id)
@@ -209,8 +215,8 @@ class LiveProgram:
         self._job_workers.add(worker)
         self._launched[worker.name] = order
         first: dict[str, object] | None = None
-        if job == "bench" and isinstance(self._job, BenchJob):
-            first = {"job": "bench", "names": self._job.names, "arch": self._job.arch}
+        if bench is not None:
+            first = {"job": "bench", "names": bench.names, "arch": bench.arch}
         await worker.start(order, Path(order.folder) / f"{worker.name}.stderr", first)
         return worker
 

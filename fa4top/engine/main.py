@@ -17,8 +17,9 @@ from typing import Any
 
 from fa4top import __version__
 from fa4top.engine.ab import arm_orders
+from fa4top.engine.check import check_orders
 from fa4top.engine.control import Command, ControlServer
-from fa4top.engine.jobs import AbJob, BenchJob, SweepJob, job_from_data
+from fa4top.engine.jobs import AbJob, BenchJob, CheckJob, SweepJob, job_from_data
 from fa4top.engine.live import LiveProgram, Stopped, replanned
 from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
@@ -93,11 +94,15 @@ class Engine:
             problems += [f"arm {n}: {why}" for n, arm in orders.items() if (why := self._program.quarantined(arm))]
             if problems:
                 return {"ok": False, "error": "; ".join(problems)}
+        elif isinstance(job, CheckJob):
+            problems = check_orders(order, job)[2]
+            if problems:
+                return {"ok": False, "error": "; ".join(problems)}
         elif isinstance(job, SweepJob):
             settings = settings_of(order, job)
             if all(setting.problem for setting in settings):
                 return {"ok": False, "error": settings[0].problem or "nothing to sweep"}
-        elif not order.gpu_uuid or order.simulated:
+        elif isinstance(job, BenchJob) and (not order.gpu_uuid or order.simulated):
             # nothing to run on: compile for the chip that is shown
             job = BenchJob(job.names, job.arch or order.arch)
         self._program.start_job(job)

@@ -46,11 +46,13 @@ class Capture:
 
 @dataclass(frozen=True)
 class Burst:
-    """Launches of the clean twin: time of each, microseconds; SM clock over all of them; state of the L2."""
+    """Launches of the clean twin: time of each, microseconds; SM clock over all of them; state of the L2; what the
+    host needs to queue one."""
 
     times_us: list[float]
     sm_clock_mhz: float | None
     l2: str = WARM
+    host_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,10 @@ class Launcher(Protocol):
 
     def check(self) -> CheckResult:
         """Launch once and compare with the reference."""
+        ...
+
+    def output(self) -> npt.NDArray[np.float32]:
+        """One launch into a buffer full of NaN: (batch, queries, heads, head_dim_v), widened to FP32, on the host."""
         ...
 
     def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:

@@ -11,9 +11,12 @@ import traceback
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from fa4top.analysis.hangs import explain, role_states
+from fa4top.analysis.outputs import Difference, compare_outputs
 from fa4top.analysis.sample import analyse_capture
-from fa4top.records import Check, CleanBurst, Fault, Geometry, HangReport, Shape, WorkerState
+from fa4top.records import Check, CleanBurst, Fault, Geometry, HangReport, Repeats, Shape, WorkerState
 from fa4top.targets.catalog import describe
 from fa4top.targets.launcher import PRIMERS, WARM, Launcher, LaunchRequest, TargetError
 from fa4top.worker import faults
@@ -159,13 +162,23 @@ class _Worker:
         if kind == "check":
             self._state("checking")
             self._check()
+        elif kind == "repeat":
+            self._repeat(command)
         elif kind == "clean":
             burst = self._launcher.clean_burst(
                 int(command["launches"]), str(command.get("l2", WARM)), int(command.get("primers", PRIMERS))
             )
             self._launch += len(burst.times_us)
             self._channel.send(
-                CleanBurst(self._worker, self._plan_id, self._launch, burst.times_us, burst.sm_clock_mhz, burst.l2)
+                CleanBurst(
+                    self._worker,
+                    self._plan_id,
+                    self._launch,
+                    burst.times_us,
+                    burst.sm_clock_mhz,
+                    burst.l2,
+                    burst.host_us,
+                )
             )
         elif kind == "trace":
             assert self._geometry is not None
@@ -231,6 +244,41 @@ class _Worker:
             )
         )
         self._state("ready" if passed else "failed", text)
+
+    def _repeat(self, command: dict[str, Any]) -> None:
+        """Many launches of this setting; the first output is kept, or compared with the one that was."""
+        assert self._launcher is not None
+        times = int(command["times"])
+        first = self._launcher.output()
+        flaky, worst = 0, Difference(0, first.size, 0.0, 0.0, "")
+        for number in range(2, times + 1):
+            found = compare_outputs(first, self._launcher.output())
+            flaky += not found.equal
+            worst = max(worst, found, key=lambda each: each.elements)
+            self._state("checking", f"launch {number} of {times}, {flaky} differ", number / times)
+        against, difference = "", Difference(0, first.size, 0.0, 0.0, "")
+        if path := str(command.get("against", "")):
+            difference = compare_outputs(np.load(path, allow_pickle=False), first)
+            against = "bitwise" if difference.equal else "differs"
+        elif path := str(command.get("keep", "")):
+            np.save(path, first)
+        self._channel.send(
+            Repeats(
+                self._worker,
+                self._plan_id,
+                str(command.get("setting", "")),
+                times,
+                flaky,
+                worst.elements,
+                first.size,
+                worst.where,
+                against,
+                difference.elements,
+                min(difference.max, WORST_ERROR),
+                min(difference.mean, WORST_ERROR),
+                difference.where,
+            )
+        )
 
     def _danger(self) -> str:
         """What is known to be wrong with the setting, to be added to what went wrong; '' when nothing is."""

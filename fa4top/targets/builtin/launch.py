@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fa4top.analysis.layout import next_generation
 from fa4top.records import Geometry
@@ -141,7 +142,11 @@ class BuiltinLauncher(CudaLauncher):
         with self._stream:
             self._function((self._geometry.grid_ctas,), (build.THREADS,), self._arguments, shared_mem=self._shared)
 
-    def output(self) -> Any:
+    def output(self) -> npt.NDArray[np.float32]:
+        """One launch into a buffer full of NaN, widened to FP32."""
+        return reference.bf16_to_float(self.output_bits())
+
+    def output_bits(self) -> Any:
         """Launch once into a buffer full of NaN; bf16 bits, (batch, queries, heads, dim), on the host."""
         if self._buffer:
             self._record_first(self._buffer)
@@ -164,7 +169,7 @@ class BuiltinLauncher(CudaLauncher):
     def check(self) -> CheckResult:
         """Launch once; sampled rows against FP32 attention on the values as the kernel takes them."""
         self.prepare()
-        output = self.output()
+        output = self.output_bits()
         shape = self._request.shape
         rows = reference.sample_rows(shape, CHECK_ROWS, self._request.seed)
         outputs, references = [], []

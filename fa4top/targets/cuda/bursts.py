@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -67,25 +68,30 @@ class BurstTimer:
         for _ in range(primers):
             self._one(cold, None)
         self._mark(0)
+        host_s = 0.0
         for pair in events:
-            self._one(cold, pair)
+            host_s += self._one(cold, pair)
         self._mark(1)
         self._stream.synchronize()
         elapsed = self._cupy.cuda.get_elapsed_time
         times_us = [elapsed(begin, end) * 1000.0 for begin, end in events]
-        return Burst(times_us, mean_clock_mhz(self._cupy.asnumpy(self._stamps)), l2)
+        return Burst(times_us, mean_clock_mhz(self._cupy.asnumpy(self._stamps)), l2, host_s / launches * 1e6)
 
-    def _one(self, cold: bool, events: tuple[Any, Any] | None) -> None:
+    def _one(self, cold: bool, events: tuple[Any, Any] | None) -> float:
+        """One launch; seconds that the host needed to queue it."""
         if cold:
             self._flush.memset_async(0, self._l2_bytes * FLUSH_TIMES, self._stream)
         if events:
             events[0].record(self._stream)
+        began = time.perf_counter()
         self._launch()
+        host_s = time.perf_counter() - began
         if self._delay_cycles is not None:
             with self._stream:
                 self._delay((1,), (1,), (np.uint64(self._delay_cycles),))
         if events:
             events[1].record(self._stream)
+        return host_s
 
     def _mark(self, which: int) -> None:
         with self._stream:

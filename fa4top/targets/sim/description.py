@@ -10,6 +10,9 @@ from fa4top.targets.sim.chips import chip_names, load_chip, split_hazard
 
 FAULTS: dict[str, str] = {
     "droop": "the clock falls under sustained load",
+    "throttled": "the driver holds the clock back by 15%",
+    "slow-host": "the host takes 10 ms to queue a launch",
+    "slow-load": "K and V take twenty times as long to arrive",
     "slow-sm": "one SM is 15% slower than the others",
     "drop-events": "the event buffer is too small",
     "stale": "one role's header is of an older launch now and then",
@@ -19,6 +22,8 @@ FAULTS: dict[str, str] = {
     "foreign": "another process computes on the same device",
     "hungry": "a setting without a handicap pulls the clock down by 2.5% in every other burst",
     "check": "the output is wrong",
+    "flake": "one launch in seven has another output in a few rows",
+    "not-bitwise": "another split than the default changes bits of the output",
     "crash": "the worker dies after some launches",
     "hang": "a launch never ends",
     "error": "the device reports a sticky CUDA error",

@@ -16,6 +16,7 @@ from fa4top.targets.sim.trace import RoleLog
 
 KEYS_PER_STEP = 128
 SLOW_SM, SLOW_FACTOR = 17, 1.15
+SLOW_LOAD = 20  # times as long for K and V
 DROOP_FLOOR = 1580 / 1965  # B200 under back-to-back launches: reference ab_design, section 1
 
 
@@ -77,6 +78,9 @@ class Device:
     def __init__(
         self, chip: Chip, mode: Mode, shape: Shape, split: Fraction, seed: int, faults: frozenset[str]
     ) -> None:
+        if "slow-load" in faults:
+            slow = replace(chip.common, kv_bytes_cycles=chip.common.kv_bytes_cycles * SLOW_LOAD)
+            chip = replace(chip, common=slow)
         self.chip = chip
         self.mode = mode
         self.shape = shape

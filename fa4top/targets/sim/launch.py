@@ -23,6 +23,8 @@ from fa4top.targets.sim.trace import LaunchFacts, write_buffer
 CHECK_ROWS = 6
 REST_S = 0.1  # simulated pause between bursts
 DRIFT_PER_S, DRIFT_WRAP_S = 0.0005, 600.0
+SLOW_HOST_US = 10_000.0
+HOST_US = 6.0  # as measured for flash-attn-4 on an H200
 AT_ONCE_S = 0.009
 HANG_STEP = 36
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
@@ -70,6 +72,7 @@ class SimLauncher:
         self._traced = 0
         self._hung: Capture | None = None
         self._bursts = 0
+        self._outputs = 0
         self._last_burst_s = 0.0
         self._ns = 1_000_000_000
         common = chip.common
@@ -111,6 +114,18 @@ class SimLauncher:
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS["bf16"], digest)
 
+    def output(self) -> npt.NDArray[np.float32]:
+        """A made-up output of a few rows, the same every time; with the fault "flake" not quite."""
+        shape = self._request.shape
+        random = np.random.default_rng(self._request.seed)
+        values = _rounded(random.standard_normal((1, min(shape.seqlen_q, 512), 2, 64), dtype=np.float32))
+        self._outputs += 1
+        if "flake" in self._faults and self._outputs % 7 == 0:
+            values[0, 300:302, 1] += np.float32(0.5)
+        if "not-bitwise" in self._faults and self._request.knobs["p_split"] != "3/4":
+            values[0, 5] *= np.float32(1.0 + 2.0**-6)
+        return values
+
     def clean_burst(self, launches: int, l2: str = WARM, primers: int = PRIMERS) -> Burst:
         """Simulated times; no real time passes."""
         self._device.clock.rest(REST_S)
@@ -118,7 +133,12 @@ class SimLauncher:
         self._fault_now()
         factor, clock_factor = self._disturbed()
         times_us = [time_us * self._handicap * factor / clock_factor for time_us, _ in readings]
-        return Burst(times_us, clock_factor * float(np.mean([mhz for _, mhz in readings])), l2)
+        return Burst(
+            times_us,
+            clock_factor * float(np.mean([mhz for _, mhz in readings])),
+            l2,
+            SLOW_HOST_US if "slow-host" in self._faults else HOST_US,
+        )
 
     def _disturbed(self) -> tuple[float, float]:
         """Factors on times and on the clock, of what disturbs a comparison."""
@@ -129,6 +149,8 @@ class SimLauncher:
         if "position" in self._faults and now - self._last_burst_s < AT_ONCE_S:
             factor *= 0.98
         self._bursts += 1
+        if "throttled" in self._faults:
+            clock_factor = 0.85
         if "hungry" in self._faults and self._handicap == 1.0 and self._bursts % 2:
             clock_factor = 0.975
         self._last_burst_s = time.monotonic()
@@ -185,7 +207,7 @@ class SimLauncher:
         """What NVML would say."""
         mhz = self._device.clock.mhz()
         load = mhz / self._chip.clock_mhz
-        throttled = load < 0.97
+        throttled = load < 0.97 or "throttled" in self._faults
         return GpuSample(
             self._request.gpu_uuid,
             self._chip.name,

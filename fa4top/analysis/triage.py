@@ -1,0 +1,167 @@
+"""Triage: the method's six steps, what each found and rules out, and the one answer. Pure, on the rules' findings."""
+
+from __future__ import annotations
+
+from fa4top.analysis.floors import RATES
+from fa4top.analysis.sass_compare import headline
+from fa4top.analysis.triage_rules import HIGH, LOW, MEDIUM, SPOILING, Evidence, found_in, sweep_if
+from fa4top.analysis.verdict import HIGH_WAIT, lead_role
+from fa4top.records import TriageFinding, TriageStep
+
+TITLES = {1: "throughputs", 2: "trace", 3: "SASS", 4: "algebra", 5: "split", 6: "checks"}
+
+
+def triage(e: Evidence, run_id: int) -> list[TriageStep]:
+    """The six steps."""
+    by_step = {step: found_in(e, step) for step in TITLES}
+    keys = {finding.key for findings in by_step.values() for finding in findings}
+    return [
+        TriageStep(run_id, step, TITLES[step], *_said(e, step, by_step[step], keys), by_step[step]) for step in TITLES
+    ]
+
+
+def _said(e: Evidence, step: int, findings: list[TriageFinding], keys: set[str]) -> tuple[str, list[str], str, str]:
+    """(state, evidence, conclusion, what it rules out) of a step; state: found, clear or unknown."""
+    state = "found" if any(f.key != "bound" for f in findings) else "clear"
+    said = "; ".join(f.text for f in findings)
+    if step == 1:
+        return _throughputs(e)
+    if step == 2:
+        if lead_role(e.snapshot.roles) is None:
+            return "unknown", [], "no trace: needs the GPU", ""
+        rules = "" if keys & SPOILING else _ruled_out(keys)
+        return state, _trace_evidence(e), said, rules
+    if step == 3:
+        if e.sass is None:
+            return "unknown", [], e.sass_why_not or "no SASS of this target", ""
+        rules = (
+            "" if keys & {"spills", "scheduling"} else "reordering source: the step's instructions are woven already"
+        )
+        return state, [headline(e.sass)], said or "no spills, nothing to reorder", rules
+    if step == 4:
+        return _algebra(e, keys)
+    if step == 5:
+        return _split(e, said, findings)
+    if not e.snapshot.checks:
+        return "unknown", [], "no output was checked", ""
+    evidence = [check.text for check in e.snapshot.checks] + [
+        f"{r.setting}: {r.verdict}" for r in e.snapshot.repeats if r.verdict
+    ]
+    steady = any(r.verdict for r in e.snapshot.repeats)
+    return (
+        state,
+        evidence,
+        said or ("right, and the same every time" if steady else "right"),
+        ("wrong results as the price of speed" if not findings else ""),
+    )
+
+
+def _throughputs(e: Evidence) -> tuple[str, list[str], str, str]:
+    measured = [r for r in e.snapshot.bench if r.status == "measured" and r.value is not None]
+    if measured:
+        lines = [f"{r.name} {r.value:.1f} {r.unit}" for r in measured if r.group in ("exp2", "convert", "fma")][:8]
+        low = [r for r in measured if r.limit_share is not None and r.limit_share < 0.9]
+        text = f"{len(measured)} kernels measured on this chip"
+        if low:
+            text += f"; below 90% of their unit's limit: {', '.join(r.name for r in low[:4])}"
+        return ("clear", lines or [text], text, "a chip that is slower than its instructions")
+    rates = RATES.get(e.arch)
+    if rates is None:
+        return "unknown", [], "no figures for this chip", ""
+    return (
+        "unknown",
+        [f"exp2 {rates.exp2:g} a clock and SM ({rates.source})"],
+        "published figures: this chip was not measured",
+        "",
+    )
+
+
+def _trace_evidence(e: Evidence) -> list[str]:
+    s = e.snapshot
+    lines = []
+    if s.clean_us is not None:
+        lines.append(
+            f"kernel {s.clean_us / 1000:.4f} ms, {s.tflops or 0:.0f} TFLOP/s; probes {s.probe_effect or 0:+.1%}"
+        )
+    if s.floors is not None and s.clean_period_cycles:
+        lines.append(f"clean period {s.clean_period_cycles:.0f} cycles, floor {s.floors.floor:.0f} ({s.floors.unit})")
+    for role in s.roles:
+        if role.step_cycles and role.waits_cycles:
+            waits = ", ".join(
+                f"{cause} {cycles / role.step_cycles:.0%}" for cause, cycles in role.waits_cycles if cycles
+            )
+            lines.append(f"{role.role}: step {role.step_cycles:.0f} cycles; {waits or 'no waits'}")
+    if s.account is not None:
+        lines.append(f"steps {s.account.steps:.0%}, tile ends {s.account.tile_ends:.0%}, tail {s.account.tail:.0%}")
+    return lines
+
+
+_CLASSES = {
+    "load": "loads", "tile ends": "tile overhead", "last wave": "the last wave", "clock": "the clock",
+    "launch": "launching",
+}  # fmt: skip
+
+
+def _ruled_out(keys: set[str]) -> str:
+    return ", ".join(name for key, name in _CLASSES.items() if key not in keys)
+
+
+def _algebra(e: Evidence, keys: set[str]) -> tuple[str, list[str], str, str]:
+    if "spills" in keys:
+        return "unknown", [], "not before step 3 is mended", ""
+    softmax = e.wait_p > 2 * HIGH_WAIT or (e.snapshot.floors is not None and e.snapshot.floors.unit == "exp2")
+    floors = e.sass_floors
+    lines = [f"{unit}: at least {cycles:.0f} cycles a step" for unit, cycles in floors.cycles] if floors else []
+    if not softmax:
+        return (
+            "clear",
+            lines,
+            "softmax is not the limit: fewer of its instructions would not show",
+            "algebra in softmax",
+        )
+    if floors is None:
+        return "unknown", [], "softmax limits, and its instructions were not read", ""
+    heaviest = floors.unit
+    advice = {
+        "exp2": "emulate part of exp2 on the FMA pipes, or fold scales into its argument",
+        "issue": "remove any instruction: the schedulers are the limit; fold scales into exp2's argument",
+        "fma": "fold scales into exp2's argument; use packed FFMA2",
+        "alu": "take the row maximum with the load (tcgen05.ld.red), convert in pairs",
+        "convert": "a cheaper format of P",
+    }[heaviest]
+    return "found", lines, f"softmax limits; its heaviest unit is {heaviest}: {advice}", ""
+
+
+def _split(e: Evidence, said: str, findings: list[TriageFinding]) -> tuple[str, list[str], str, str]:
+    if not e.split_knob:
+        return "unknown", [], "this target has no split on this chip", ""
+    sweep = e.snapshot.sweep
+    if sweep is None or sweep.state != "done":
+        return "unknown", [f"MMA waits {e.wait_p:.0%} of a step for P"], f"not swept: {sweep_if(e, e.split_knob)}", ""
+    if sweep.contaminated:
+        return "unknown", [sweep.text], sweep.contaminated, ""
+    return (
+        ("found" if findings else "clear"),
+        [sweep.text],
+        said or "the present split is as good as any",
+        ("" if findings else "the handoff's split"),
+    )
+
+
+# what to act on first; what is not named comes with the limit of the step itself
+URGENCY = {"output": 0, "foreign process": 1, "flaky": 1, "spills": 2, "split": 3, "clock": 3, "slow SM": 3, "load": 4,
+           "launch": 4, "recompiling": 4, "conversion": 4, "bound": 5}  # fmt: skip
+
+
+def answer(steps: list[TriageStep]) -> str:
+    """The one sentence: the finding to act on first, then what limits otherwise."""
+    sure = {HIGH: 0, MEDIUM: 1, LOW: 2}
+    found = [f for step in steps for f in step.findings]
+    if not found:
+        return "nothing stands out in what was looked at"
+    best = min(found, key=lambda f: (URGENCY.get(f.key, 6), sure.get(f.confidence, 3)))
+    limit = next((f.text for f in found if f.key == "bound" and f is not best), "")
+    if limit:
+        return f"{best.text}. Otherwise {limit}"
+    also = [f.text for f in found if f is not best][:2]
+    return best.text + (f". Also: {'; '.join(also)}" if also else "")

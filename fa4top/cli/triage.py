@@ -1,0 +1,141 @@
+"""`fa4top triage`: the six steps on one setting, what each rules out, what to try next, and a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.triage import TITLES
+from fa4top.cli import exits
+from fa4top.cli.choose import config_or_fail, fail, make_order
+from fa4top.cli.follow import follow, leave_on_fault, say_recorded
+from fa4top.cli.live import Progress
+from fa4top.cli.options import run_options
+from fa4top.cli.report import write_report
+from fa4top.engine.jobs import TriageJob, job_to_data
+from fa4top.records import Envelope
+from fa4top.targets.base import format_shape
+
+EPILOG = """\b
+Examples:
+  fa4top triage                                       the best target that is here, about a minute
+  fa4top triage --target builtin --set pv_mode=fp8 --set p_split=1/2
+  fa4top triage --target fa4 --shape b1,s1024,h16,d128 --report report/
+  fa4top triage --target sim --set p_split=1/2        the simulated device, plainly labelled
+  fa4top triage --from examples/h200-triage-builtin.jsonl.gz      a recorded one, again
+"""
+MARKS = {"found": "!", "clear": "ok", "unknown": "-"}
+
+
+@click.command("triage", epilog=EPILOG)
+@run_options
+@click.option("--seconds", default=6.0, metavar="S", help="How long to trace.")
+@click.option("--times", default=20, type=click.IntRange(2, 10_000), help="Launches compared bit for bit.")
+@click.option("--skip", multiple=True, type=click.Choice(list(TITLES.values())), help="Leave a step out; repeatable.")
+@click.option("--report", type=click.Path(path_type=Path), metavar="DIR", help="Write report.md and report.html there.")
+@click.option(
+    "--from", "recorded", type=click.Path(exists=True, path_type=Path), metavar="SESSION", help="Read a recorded one."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
+def command(
+    seconds: float,
+    times: int,
+    skip: tuple[str, ...],
+    report: Path | None,
+    recorded: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Walk the method's six steps: throughputs, trace, SASS, algebra, split, checks.
+
+    Each step shows its evidence, what it concludes, and which class of fix it rules out; every finding says how sure it
+    is and how to falsify it.
+    """
+    if recorded is not None:
+        snapshot = _recorded(recorded)
+        click.echo(render(snapshot))
+        if report is not None:
+            _report(snapshot, report, str(recorded))
+        return
+    order = make_order(config_or_fail(), options, wait_gpu_s=0.0, idle_limit_s=5.0)
+    job = TriageJob(seconds, times=times, skip=list(skip))
+    progress = Progress()
+
+    def note(record: Envelope) -> None:
+        body: Any = record.body
+        if record.kind == "triage" and body.state == "running" and not as_json:
+            click.echo(body.text, err=True)
+        elif record.kind in ("notice", "fault"):
+            progress.show(record)
+
+    code, fold = follow(replace(order, job=job_to_data(job)), as_json, note, lambda: False)
+    snapshot = fold.snapshot()
+    if not as_json and snapshot.triage is not None:
+        click.echo(render(snapshot))
+    if report is not None and snapshot.triage is not None:
+        _report(snapshot, report, order.folder if order.record else "")
+    leave_on_fault(code, fold)
+    say_recorded(order)
+
+
+def _recorded(path: Path) -> Snapshot:
+    from fa4top.analysis.fold import Fold
+    from fa4top.session.reading import LogError, read_log
+
+    fold = Fold()
+    try:
+        for record in read_log(path):
+            fold.feed(record)
+    except LogError as error:
+        fail(str(error), exits.USAGE)
+    snapshot = fold.snapshot()
+    if snapshot.triage is None:
+        fail(f"{path} holds no triage; fa4top triage makes one", exits.USAGE)
+    return snapshot
+
+
+def _report(snapshot: Snapshot, folder: Path, session: str) -> None:
+    try:
+        for path in write_report(snapshot, folder, session):
+            click.echo(f"report: {path}", err=True)
+    except OSError as error:
+        fail(f"the report can not be written: {error}", exits.FAULT)
+
+
+def head(snapshot: Snapshot) -> str:
+    """Target, setting, shape, chip."""
+    run = snapshot.triage
+    assert run is not None
+    label = f"{snapshot.label}  " if snapshot.label else ""
+    mode = f" · {run.knobs['pv_mode']} PV" if "pv_mode" in run.knobs else ""
+    causal = " causal" if run.shape.causal else ""
+    return f"{label}triage · {run.target}{mode} · {format_shape(run.shape)}{causal} · {run.device} {run.arch}"
+
+
+def render(snapshot: Snapshot) -> str:
+    """Six steps, then the answer and the next experiments."""
+    run = snapshot.triage
+    assert run is not None
+    lines = [head(snapshot), ""]
+    for step in snapshot.triage_steps:
+        lines.append(f"{step.number} {step.title:12} {MARKS[step.state]:3} {step.conclusion}")
+        lines += [f"{'':19}{text}" for text in step.evidence]
+        if step.rules_out:
+            lines.append(f"{'':19}rules out: {step.rules_out}")
+        for finding in step.findings:
+            if finding.text not in step.conclusion:
+                lines.append(f"{'':19}! {finding.text}")
+            lines.append(f"{'':19}({finding.confidence} confidence; falsify: {finding.falsify})")
+    mark = f" ({snapshot.label})" if snapshot.label else ""
+    lines += ["", f"> {run.text}{mark}"]
+    lines += [f"  try: {command}" for command in next_experiments(snapshot)]
+    return "\n".join(lines)
+
+
+def next_experiments(snapshot: Snapshot) -> list[str]:
+    """Commands of the findings, each once."""
+    return list(dict.fromkeys(f.command for step in snapshot.triage_steps for f in step.findings if f.command))
