@@ -60,7 +60,7 @@ def _throughputs(e: Evidence) -> tuple[str, list[str], str, str]:
     measured = [r for r in e.snapshot.bench if r.status == "measured" and r.value is not None]
     if measured:
         lines = [f"{r.name} {r.value:.1f} {r.unit}" for r in measured if r.group in ("exp2", "convert", "fma")][:8]
-        low = [r for r in measured if r.limit_share is not None and r.limit_share < 0.9]
+        low = [r for r in measured if r.limit_share is not None and r.limit_share < 0.9 and r.perfect is None]
         text = f"{len(measured)} kernels measured on this chip"
         if low:
             text += f"; below 90% of their unit's limit: {', '.join(r.name for r in low[:4])}"
@@ -159,9 +159,14 @@ def answer(steps: list[TriageStep]) -> str:
     found = [f for step in steps for f in step.findings]
     if not found:
         return "nothing stands out in what was looked at"
-    best = min(found, key=lambda f: (URGENCY.get(f.key, 6), sure.get(f.confidence, 3)))
+    best = min(found, key=lambda f: (_urgency(f), sure.get(f.confidence, 3)))
     limit = next((f.text for f in found if f.key == "bound" and f is not best), "")
     if limit:
         return f"{best.text}. Otherwise {limit}"
     also = [f.text for f in found if f is not best][:2]
     return best.text + (f". Also: {'; '.join(also)}" if also else "")
+
+
+def _urgency(finding: TriageFinding) -> int:
+    small = finding.key == "last wave" and finding.confidence == HIGH  # most of the chip has nothing to do
+    return 4 if small else URGENCY.get(finding.key, 6)

@@ -5,8 +5,8 @@ A rule looks at the evidence and gives a finding or None. Every finding says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from fa4top.analysis.floors import RATES, Floors, ratio, sass_floors
 from fa4top.analysis.fold import Snapshot
@@ -35,7 +35,7 @@ class Evidence:
     sass_why_not: str = ""
     split_knob: str = ""
     knob_names: frozenset[str] = frozenset()
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
 
     @property
     def arch(self) -> str:
@@ -63,8 +63,7 @@ class Evidence:
     def run(self, words: str) -> str:
         """A command for this target."""
         verb, _, rest = words.partition(" ")
-        options = " ".join(f"{name} {value}" for name, value in self.options.items())
-        return f"fa4top {verb} {rest} {options}".strip()
+        return " ".join(part for part in ("fa4top", verb, rest, *self.options) if part)
 
 
 Rule = Callable[[Evidence], "TriageFinding | None"]
@@ -83,21 +82,32 @@ def foreign_process(e: Evidence) -> TriageFinding | None:
 
 
 def clock_bound(e: Evidence) -> TriageFinding | None:
-    """Held back by power or heat."""
-    gpu, by_kernel = e.snapshot.gpu, e.snapshot.sm_clock_mhz
-    if gpu is not None and gpu.throttle:
-        text = f"clock-bound: held back by {', '.join(gpu.throttle)}"
-    elif gpu is not None and gpu.sm_clock_mhz and by_kernel and by_kernel < CLOCK_LOSS * gpu.sm_clock_mhz:
-        loss = 1.0 - by_kernel / gpu.sm_clock_mhz
-        text = f"SM clock {by_kernel:.0f} MHz inside the kernel, {gpu.sm_clock_mhz:.0f} at rest: {loss:.0%} of speed"
-    else:
+    """Held back by the driver."""
+    gpu = e.snapshot.gpu
+    if gpu is None or not gpu.throttle:
         return None
-    throttled = bool(gpu.throttle)
     return TriageFinding(
-        "clock", text, HIGH if throttled else MEDIUM,
+        "clock", f"clock-bound: held back by {', '.join(gpu.throttle)}", HIGH,
         "in cycles the kernel is as fast as before: compare in cycles, or lock the clock (--lock-clock)",
         e.run("ab --self-test --mode sustained"),
     )  # fmt: skip
+
+
+def clock_drop(e: Evidence) -> TriageFinding | None:
+    """The power that a kernel draws sets its clock, with no reason given."""
+    gpu, by_kernel = e.snapshot.gpu, e.snapshot.sm_clock_mhz
+    if gpu is None or gpu.throttle or not gpu.sm_clock_mhz or not by_kernel:
+        return None
+    loss = 1.0 - by_kernel / gpu.sm_clock_mhz
+    if loss < 1.0 - CLOCK_LOSS:
+        return None
+    return TriageFinding(
+        "clock drop",
+        f"SM clock {by_kernel:.0f} MHz inside the kernel, {gpu.sm_clock_mhz:.0f} at rest: its power costs {loss:.0%}",
+        MEDIUM,
+        "a setting that draws less power has a higher clock: compare time and cycles",
+        "",
+    )
 
 
 def slow_sm_found(e: Evidence) -> TriageFinding | None:
@@ -140,6 +150,12 @@ def probe_effect(e: Evidence) -> TriageFinding | None:
     )  # fmt: skip
 
 
+def _small(e: Evidence) -> bool:
+    """Is the problem too small for the clean period to be one of steps?"""
+    account = e.snapshot.account
+    return (account is not None and account.tail > LARGE_TAIL) or (e.snapshot.clean_us or 0.0) < SHORT_US
+
+
 def disagreement(e: Evidence) -> TriageFinding | None:
     """Traced and clean twins tell different stories."""
     lead = lead_role(e.snapshot.roles)
@@ -147,7 +163,7 @@ def disagreement(e: Evidence) -> TriageFinding | None:
     account = e.snapshot.account
     if lead is None or lead.median_cycles is None or not clean or account is None or not account.steps:
         return None
-    if account.tail > LARGE_TAIL or (e.snapshot.clean_us or 0.0) < SHORT_US:
+    if _small(e):
         return None  # a launch's own cost is in the clean time then
     # of a CTA's life: idle SMs of the last wave are not in the period
     steps = account.steps / (account.steps + account.tile_ends)
@@ -190,7 +206,7 @@ def last_wave(e: Evidence) -> TriageFinding | None:
     if account is None or account.tail <= HIGH_TAIL:
         return None
     return TriageFinding(
-        "last wave", f"{account.tail:.0%} of the chip idles in the last wave", MEDIUM,
+        "last wave", f"{account.tail:.0%} of the chip idles in the last wave", HIGH if _small(e) else MEDIUM,
         "one head or batch more costs no time until the wave is full", "",
     )  # fmt: skip
 
@@ -201,7 +217,7 @@ def split_early(e: Evidence) -> TriageFinding | None:
     if share <= 2 * HIGH_WAIT or not e.split_knob or e.snapshot.sweep is not None:
         return None
     return TriageFinding(
-        "split", f"MMA waits {share:.0%} of a step inside PV for the rest of P: handed over too early", MEDIUM,
+        "early P", f"MMA waits {share:.0%} of a step inside PV for the rest of P: perhaps handed over too early", LOW,
         "a later first signal does not help", sweep_if(e, e.split_knob),
     )  # fmt: skip
 
@@ -226,7 +242,7 @@ def bound(e: Evidence) -> TriageFinding | None:
             "fewer softmax instructions shorten the period", sweep_if(e, e.split_knob),
         )  # fmt: skip
     lead = lead_role(e.snapshot.roles)
-    if lead is None or not lead.step_cycles or multiple is None or floors is None:
+    if lead is None or not lead.step_cycles or multiple is None or floors is None or _small(e):
         return None
     waits = sorted(lead.waits_cycles, key=lambda item: -item[1])
     longest = (
@@ -329,8 +345,8 @@ def flaky(e: Evidence) -> TriageFinding | None:
 
 RULES: dict[int, tuple[Rule, ...]] = {
     2: (
-        foreign_process, clock_bound, slow_sm_found, recompiling, launch_bound, probe_effect, disagreement, load_bound,
-        tile_overhead, last_wave, split_early, bound,
+        foreign_process, clock_bound, clock_drop, slow_sm_found, recompiling, launch_bound, probe_effect, disagreement,
+        load_bound, tile_overhead, last_wave, split_early, bound,
     ),
     3: (spills, conversion_bound, headroom),
     5: (better_split,),

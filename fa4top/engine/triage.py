@@ -195,8 +195,7 @@ def evidence(order: Order, snapshot: Snapshot, sass: KernelSass | None, why_not:
     description = describe(order.target)
     defaults = {knob.name: knob.default for knob in description.knobs}
     chosen = {name: value for name, value in order.knobs.items() if value != defaults.get(name)}
-    options = {"--target": order.target, "--shape": format_shape(order.shape)}
-    options |= {f"--set {name}={value}": "" for name, value in chosen.items()}
-    if order.shape.causal:
-        options["--causal"] = ""
-    return Evidence(snapshot, sass, why_not, split_of(order)[0], frozenset(defaults), options)
+    options = ["--target", order.target, "--shape", format_shape(order.shape)]
+    options += [f"--set {name}={value}" for name, value in chosen.items()]
+    options += ["--causal"] if order.shape.causal else []
+    return Evidence(snapshot, sass, why_not, split_of(order)[0], frozenset(defaults), tuple(options))

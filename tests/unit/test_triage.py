@@ -1,0 +1,263 @@
+"""Triage: every rule on evidence that has its cause and on evidence that has not; planted causes on the sim device."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from fa4top.analysis.fold import Fold, RoleView, Snapshot
+from fa4top.analysis.sass_kernel import KernelSass, read_kernel
+from fa4top.analysis.triage import answer, triage
+from fa4top.analysis.triage_rules import Evidence
+from fa4top.analysis.verdict import Account
+from fa4top.cli.report import markdown, page, write_report
+from fa4top.cli.triage import command, next_experiments
+from fa4top.engine.jobs import TriageJob, job_to_data
+from fa4top.engine.order import Order
+from fa4top.engine.start import connect, start_engine
+from fa4top.engine.triage import split_of
+from fa4top.records import (
+    Check,
+    Geometry,
+    GpuSample,
+    Plan,
+    Repeats,
+    Shape,
+    SweepPoint,
+    SweepState,
+    TriageRun,
+    TriageStep,
+)
+from fa4top.session.reading import read_log
+from fa4top.targets.base import attention_flops
+from tests.conftest import ROOT
+
+Make = Callable[..., Order]
+SHAPE = Shape(1, 8192, 8192, 24, 24, 128, 128)
+GEOMETRY = Geometry(148, 148, 1, 768, 64, 384, True, attention_flops(SHAPE))
+
+
+def role(name: str, **waits: float) -> RoleView:
+    causes = tuple((cause.replace("_", " "), cycles) for cause, cycles in waits.items())
+    busy = 2100.0 - sum(waits.values())
+    return RoleView(name, (), 2100.0, 2100.0, 2000.0, 2200.0, busy, causes, 64, None)
+
+
+HEALTHY = Snapshot(
+    plan=Plan(1, "fa4", "NVIDIA GB300", "GPU-1", "sm_103a", SHAPE, {}, 0, False),
+    geometry=GEOMETRY,
+    checks=(Check("w", 1, "clean", True, 24, 0.01, 0.002, 0.01, "a", "24 rows against FP32: fine"),),
+    clean_us=400.0,
+    traced_us=402.0,
+    slowest_us=430.0,
+    host_us=6.0,
+    sm_clock_mhz=1900.0,
+    clean_period_cycles=2150.0,
+    tflops=2000.0,
+    roles=(role("mma", wait_P=100.0, wait_P_2nd=20.0, wait_KV=10.0), role("softmax0", wait_S=90.0), role("softmax1")),
+    account=Account(0.97, 0.02, 0.01),
+    gpu=GpuSample("GPU-1", "GB300", 1920.0, None, 900.0, 1300.0, 50.0, None, None, [], []),
+)
+
+
+def evidence(sass: KernelSass | None = None, **changes: object) -> Evidence:
+    snapshot = replace(HEALTHY, **changes)  # type: ignore[arg-type]
+    return Evidence(
+        snapshot, sass, "", "split_P_arrive", frozenset({"split_P_arrive", "num_regs_softmax"}), ("--target", "fa4")
+    )
+
+
+def keys(e: Evidence) -> set[str]:
+    return {finding.key for step in triage(e, 1) for finding in step.findings}
+
+
+def kernel() -> KernelSass:
+    text = gzip.decompress((ROOT / "tests" / "data" / "builtin_sm90a_bf16.sass.gz").read_bytes()).decode()
+    return read_kernel(text, 128, 0)
+
+
+def test_a_healthy_kernel_is_told_its_limit_and_accused_of_nothing() -> None:
+    steps = triage(evidence(), 1)
+    assert keys(evidence()) == {"bound"}
+    assert answer(steps).startswith("MMA-bound: the clean period is 1.05 times the tensor floor of 2048 cycles")
+    by_title = {step.title: step for step in steps}
+    assert by_title["trace"].state == "clear"
+    assert by_title["trace"].rules_out == "loads, tile overhead, the last wave, the clock, launching"
+    assert by_title["algebra"].conclusion.startswith("softmax is not the limit")
+    assert by_title["checks"].rules_out and by_title["split"].state == by_title["SASS"].state == "unknown"
+
+
+GPU_NOW = GpuSample("GPU-1", "GB300", 1920.0, None, 900.0, 1300.0, 50.0, None, None, [], [])
+
+
+FLAKY = Repeats("w", 1, "x", 20, 1, 5, 99, "head 3", verdict="FLAKY")
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "says"),
+    [
+        ({"gpu": replace(GPU_NOW, foreign_pids=[7])}, "foreign process", "1 other processes"),
+        ({"gpu": replace(GPU_NOW, throttle=["SW power cap"])}, "clock", "held back by SW power cap"),
+        ({"sm_clock_mhz": 1500.0}, "clock drop", "SM clock 1500 MHz inside the kernel, 1920 at rest"),
+        ({"slowest_us": 40_000.0}, "recompiling", "100 times the usual"),
+        ({"host_us": 900.0}, "launch", "launch-bound: the host needs 900 us for a launch that runs 400 us"),
+        ({"traced_us": 440.0}, "probe effect", "probes cost +10.0%"),
+        ({"clean_period_cycles": 1700.0}, "disagreement", "a traced step has 2100 cycles"),
+        ({"roles": (role("mma", wait_KV=500.0), role("softmax0"))}, "load", "load-bound: 24% of a step"),
+        ({"account": Account(0.7, 0.28, 0.02), "clean_period_cycles": 3000.0}, "tile ends", "28% of the time is"),
+        ({"account": Account(0.8, 0.02, 0.18)}, "last wave", "18% of the chip idles"),
+        ({"roles": (role("mma", wait_P_2nd=700.0), role("softmax0"))}, "early P", "perhaps handed over too early"),
+        ({"checks": (replace(HEALTHY.checks[0], passed=False, text="RMS 9"),)}, "output", "WRONG: RMS 9"),
+        ({"repeats": (FLAKY,)}, "flaky", "1 of 20 launches of x differ: head 3"),
+    ],
+)  # fmt: skip
+def test_every_cause_is_named_with_a_way_to_falsify_it(changes: dict[str, Any], key: str, says: str) -> None:
+    e = evidence(**changes)
+    assert keys(e) - {"bound"} == {key}
+    finding = next(f for step in triage(e, 1) for f in step.findings if f.key == key)
+    assert says in finding.text and finding.falsify and finding.confidence in ("high", "medium", "low")
+    assert answer(triage(e, 1)).startswith(finding.text) or key in (
+        "clock drop",
+        "disagreement",
+        "probe effect",
+        "tile ends",
+        "last wave",
+    )
+
+
+def test_what_spoils_the_numbers_rules_nothing_out() -> None:
+    steps = triage(evidence(gpu=replace(GPU_NOW, foreign_pids=[7])), 1)
+    assert next(step for step in steps if step.title == "trace").rules_out == ""
+
+
+def test_softmax_bound_leads_to_algebra_on_its_heaviest_unit() -> None:
+    e = evidence(kernel(), roles=(role("mma", wait_P=900.0), role("softmax0")), clean_period_cycles=9000.0)
+    assert HEALTHY.plan is not None
+    e = replace(e, snapshot=replace(e.snapshot, plan=replace(HEALTHY.plan, arch="sm_90a"), account=None))
+    steps = {step.title: step for step in triage(e, 1)}
+    assert "softmax-bound: MMA waits 43% of a step for P" in steps["trace"].conclusion
+    assert "its heaviest unit is exp2: emulate part of exp2" in steps["algebra"].conclusion
+    assert (
+        steps["SASS"].conclusion == "no spills, nothing to reorder" and "reordering source" in steps["SASS"].rules_out
+    )
+
+
+def test_spills_come_first_and_algebra_waits_for_them() -> None:
+    found = kernel()
+    softmax = next(role for role in found.roles if role.name == "softmax")
+    roles = tuple(replace(r, spills=61, step_spills=39) if r is softmax else r for r in found.roles)
+    e = evidence(replace(found, spills=63, stack_bytes=112, roles=roles))
+    steps = {step.title: step for step in triage(e, 1)}
+    assert "112 registers are too few for this compiler" in steps["SASS"].findings[0].text
+    assert steps["SASS"].findings[0].command.startswith("fa4top sass --a num_regs_softmax=184")
+    assert steps["algebra"].conclusion == "not before step 3 is mended" and steps["SASS"].rules_out == ""
+    assert answer(list(steps.values())).startswith("spills: 63 local loads and stores, 112 bytes of stack")
+
+
+def swept(word: str, change: float, fresh: float | None, contaminated: str = "") -> dict[str, Any]:
+    knob, values = "split_P_arrive", ["32", "96"]
+    state = SweepState(1, "fa4", "GB300", "sm_103a", SHAPE, {}, knob, values, "", [""], "done", {}, "the sentence", 0.01,
+                       0.05, 1, {"": "32"}, contaminated)  # fmt: skip
+    base = SweepPoint(2, 2, "", "32", "measured", tflops=100.0)
+    other = SweepPoint(2, 3, "", "96", "measured", tflops=105.0, word=word, change_percent=change, fresh_percent=fresh,
+                       fresh_word=word if fresh is not None else "")  # fmt: skip
+    return {"sweep": state, "sweep_points": (base, other)}
+
+
+def test_a_better_split_is_quoted_from_fresh_processes() -> None:
+    e = evidence(**swept("faster", -5.0, -4.2))
+    finding = next(f for step in triage(e, 1) for f in step.findings if f.key == "split")
+    assert finding.text == "split_P_arrive 96 is 4.2% faster than 32"
+    assert finding.command == "fa4top ab --tier 2 --a split_P_arrive=32 --b split_P_arrive=96 --target fa4"
+    for quiet in (
+        swept("equivalent", -0.2, None),
+        swept("faster", -0.4, -0.4),
+        swept("faster", -5.0, None, "the null arm"),
+    ):
+        assert "split" not in keys(evidence(**quiet))
+    clear = next(step for step in triage(evidence(**swept("equivalent", -0.2, None)), 1) if step.title == "split")
+    assert clear.state == "clear" and clear.rules_out == "the handoff's split"
+
+
+def test_a_small_problem_is_said_to_be_one() -> None:
+    e = evidence(
+        account=Account(0.3, 0.1, 0.6), clean_us=20.0, traced_us=20.0, slowest_us=25.0, clean_period_cycles=4300.0
+    )
+    assert keys(e) == {"last wave"} and answer(triage(e, 1)).startswith("60% of the chip idles")
+
+
+def run(order: Order) -> Snapshot:
+    process = start_engine(order)
+    control = connect(order.session_id, process)
+    process.wait(90)
+    control.close()
+    fold = Fold()
+    for record in read_log(Path(order.folder)):
+        fold.feed(record)
+    return fold.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("fault", "knobs", "says"),
+    [
+        ("", {}, "softmax-bound: MMA waits"),
+        ("throttled", {}, "clock-bound: held back by SW power cap"),
+        ("slow-host", {}, "launch-bound"),
+        ("slow-load", {}, "load-bound"),
+        ("check", {}, "the output is WRONG"),
+        ("", {"p_split": "1/2"}, "faster than 1/2"),
+    ],
+)
+def test_planted_causes_are_named_on_the_simulated_device(
+    sim_order: Make, fault: str, knobs: dict[str, str], says: str
+) -> None:
+    job = TriageJob(2.0, 4.0, 2, [] if knobs else ["split", "checks"])
+    found = run(sim_order(knobs, job=job_to_data(job), sim_fault=fault))
+    assert found.triage is not None and found.triage.state == "done" and says in found.triage.text
+    assert [step.number for step in found.triage_steps] == [1, 2, 3, 4, 5, 6] and found.simulated
+
+
+def test_a_setting_that_can_not_be_launched_ends_with_its_reason(sim_order: Make) -> None:
+    found = run(sim_order(job=job_to_data(TriageJob(1.0)), sim_fault="oom"))
+    assert found.triage is not None and found.triage.state == "failed" and "out of memory" in found.triage.text
+
+
+def test_the_split_is_that_of_target_and_chip(sim_order: Make) -> None:
+    order = sim_order()
+    assert split_of(order)[0] == "p_split"
+    assert split_of(replace(order, target="fa4", arch="sm_103a"))[0] == "split_P_arrive"
+    assert split_of(replace(order, target="fa4", arch="sm_90a")) == ("", [])
+
+
+def reported() -> Snapshot:
+    steps = tuple(triage(evidence(**swept("faster", -5.0, -4.2)), 7))
+    run = TriageRun(
+        7, "fa4", "NVIDIA GB300", "sm_103a", SHAPE, {"split_P_arrive": "32"}, "done", answer(list(steps)), True
+    )
+    return replace(HEALTHY, triage=run, triage_steps=steps)
+
+
+def test_the_report_has_answer_evidence_and_commands_and_escapes_what_it_shows(tmp_path: Path) -> None:
+    snapshot = reported()
+    text, html = markdown(snapshot, "/tmp/x/20261130-1", ()), page(snapshot, "", ())
+    for words in ("split_P_arrive 96 is 4.2% faster", "UNSAFE", "24 rows against FP32", "fa4top ab --tier 2"):
+        assert words in text and words in html
+    assert "fa4top replay 20261130-1" in text and "/tmp/x" not in text
+    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
+    odd = replace(snapshot, triage=replace(snapshot.triage, text="a < b & c"))  # type: ignore[type-var]
+    assert "a &lt; b &amp; c" in page(odd, "", ())
+    made = write_report(snapshot, tmp_path / "deep" / "folder", "")
+    assert {path.name for path in made} >= {"report.md", "report.html"} and all(path.exists() for path in made)
+    assert next_experiments(snapshot) == ["fa4top ab --tier 2 --a split_P_arrive=32 --b split_P_arrive=96 --target fa4"]
+
+
+def test_a_session_without_a_triage_is_refused() -> None:
+    done = CliRunner().invoke(command, ["--from", str(ROOT / "examples" / "h200-live.jsonl.gz")])
+    assert done.exit_code == 2 and "holds no triage" in done.output
+    assert isinstance(reported().triage_steps[0], TriageStep)
