@@ -135,6 +135,22 @@ class Check(Body, kind="check"):
 
 
 @dataclass(frozen=True)
+class SassReport(Body, kind="sass"):
+    """One setting's compiled code: counts by name (analysis/sass_compare.py), a sentence, and how it differs from the
+    first of the same run. ``error``: why it could not be read."""
+
+    run_id: int
+    target: str
+    arch: str
+    setting: str
+    versions: dict[str, str]
+    figures: dict[str, float]
+    headline: str
+    difference: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
 class TriageFinding:
     """One thing that a rule saw. ``confidence``: high, medium or low; ``falsify``: what would show that it is not so;
     ``command``: the next experiment, '' where there is none."""

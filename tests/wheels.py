@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MANYLINUX = ("2_39", "2_38", "2_35", "2_34", "2_31", "2_28", "2_27", "2_24", "2_17", "2014")
 ARCHITECTURES = ("aarch64", "x86_64")
-EXTRAS = ("", "cuda13", "cuda12", "fa4", "sass")
+EXTRAS = ("", "cuda13", "cuda12", "fa4", "sass", "report", "export")
 PYTHON = "3.12"
 
 

@@ -32,6 +32,7 @@ from fa4top.records import (
     Plan,
     Repeats,
     RoleSample,
+    SassReport,
     SweepBlock,
     SweepPoint,
     SweepState,
@@ -154,6 +155,7 @@ class Snapshot:
     sweep_points: tuple[SweepPoint, ...] = ()
     sweep_blocks: int = 0
     sweep_rejected: int = 0
+    sass: tuple[SassReport, ...] = ()
     triage: TriageRun | None = None
     triage_steps: tuple[TriageStep, ...] = ()
     check_run: CheckRun | None = None
@@ -227,6 +229,7 @@ class Fold:
         self._ab_arms: dict[str, AbArm] = {}
         self._ab_blocks: deque[AbBlock] = deque(maxlen=MAX_BLOCKS)
         self._ab_pairs: deque[AbPair] = deque(maxlen=MAX_BLOCKS)
+        self._sass: list[SassReport] = []
         self._triage: TriageRun | None = None
         self._triage_steps: dict[int, TriageStep] = {}
         self._check_run: CheckRun | None = None
@@ -241,6 +244,7 @@ class Fold:
             Check: self._on_check,
             CleanBurst: self._on_clean,
             TraceSample: self._on_trace,
+            SassReport: self._on_sass,
             TriageRun: self._on_triage,
             TriageStep: self._on_triage_step,
             CheckRun: self._on_check_run,
@@ -443,6 +447,10 @@ class Fold:
         # the worker's own, then the engine's with its verdict
         self._repeats = [known for known in self._repeats if known.worker != record.body.worker] + [record.body]
 
+    def _on_sass(self, record: Envelope) -> None:
+        assert isinstance(record.body, SassReport)
+        self._sass = [known for known in self._sass if known.run_id == record.body.run_id] + [record.body]
+
     def _on_triage(self, record: Envelope) -> None:
         assert isinstance(record.body, TriageRun)
         if self._triage is None or record.body.run_id != self._triage.run_id:
@@ -520,6 +528,7 @@ class Fold:
             lines=self._line_cache,
             records=self._records,
             any_simulated=self._any_simulated,
+            sass=tuple(self._sass),
             triage=self._triage,
             triage_steps=tuple(self._triage_steps[number] for number in sorted(self._triage_steps)),
             check_run=self._check_run,

@@ -120,6 +120,14 @@ def page(snapshot: Snapshot, session: str, curves: Sequence[tuple[str, str]]) ->
     )
 
 
+def plain_page(title: str, text: str) -> str:
+    """Numbers as they stand in a terminal, as one HTML file."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body><h1>{html.escape(title)}</h1><pre>{html.escape(text)}</pre></body></html>\n"
+    )
+
+
 def figures(snapshot: Snapshot) -> list[tuple[str, str]]:
     """(name, SVG) of the step period over time and of the sweep; [] without matplotlib."""
     try:

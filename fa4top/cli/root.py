@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "check": "is the output right, the same every time, and the baseline's?",
     "triage": "the method's six steps: evidence, what is ruled out, what to try next; a report",
     "replay": "play a recorded session in the same screens",
+    "export": "a session for other tools: Perfetto, Chrome, CSV, Parquet, Markdown, HTML",
     "sessions": "list live and recorded sessions",
     "attach": "go back to a live session",
     "doctor": "what this node has, what it lacks, and how to fix it",

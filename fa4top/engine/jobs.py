@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
@@ -89,7 +90,16 @@ class TriageJob:
     kind: str = "triage"
 
 
-Job = BenchJob | SweepJob | AbJob | CheckJob | TriageJob
+@dataclass(frozen=True)
+class SassJob:
+    """Read the compiled code of the present setting with changes ``a``, and, where ``b`` is not empty, with ``b``."""
+
+    a: dict[str, str] = field(default_factory=dict)
+    b: dict[str, str] = field(default_factory=dict)
+    kind: str = "sass"
+
+
+Job = BenchJob | SweepJob | AbJob | CheckJob | TriageJob | SassJob
 
 
 def job_to_data(job: Job) -> dict[str, Any]:
@@ -109,6 +119,7 @@ def job_from_data(data: dict[str, Any]) -> Job:
         "ab": AbJob,
         "check": CheckJob,
         "triage": TriageJob,
+        "sass": SassJob,
     }
     kind = str(data.get("kind", ""))
     if kind not in known:
@@ -117,6 +128,36 @@ def job_from_data(data: dict[str, Any]) -> Job:
         return known[kind](**data)
     except TypeError as error:
         raise ValueError(f"{kind}: {error}") from error
+
+
+def job_of_command(text: str) -> Job | None:
+    """The job that a command line of ours asks for (what a triage suggests); None where it is none of these. Options
+    that say target, shape and setting are the session's own."""
+    words = text.split()
+    if len(words) < 2 or words[0] != "fa4top":
+        return None
+    verb, rest = words[1], words[2:]
+    end = rest.index("--target") if "--target" in rest else len(rest)
+    own = rest[:end]
+
+    def settings(flag: str) -> dict[str, str]:
+        pairs = [value for name, value in itertools.pairwise(own) if name == flag]
+        return dict(pair.split("=", 1) for pair in pairs)
+
+    def option(flag: str, default: str) -> str:
+        return next((value for name, value in itertools.pairwise(own) if name == flag), default)
+
+    if verb == "ab":
+        mode, tier = option("--mode", "burst"), int(option("--tier", "1"))
+        return AbJob(settings("--a"), settings("--b"), tier=tier, mode=mode, budget_s=120.0 if tier == 2 else 30.0)
+    if verb == "sweep" and own:
+        knob, values = knob_values(own[0])
+        return SweepJob(knob, values)
+    if verb == "check":
+        return CheckJob(settings("--a"), settings("--b"), int(option("--times", "20")), "--bisect" in own)
+    if verb == "sass":
+        return SassJob(settings("--a"), settings("--b"))
+    return None
 
 
 def changed_order(order: Order, changes: dict[str, str]) -> tuple[Order, list[str]]:

@@ -15,7 +15,17 @@ from fa4top.engine.bench import JobFailed, run_bench
 from fa4top.engine.check import run_check
 from fa4top.engine.gpulock import GpuLock
 from fa4top.engine.gpus import GpuError, Telemetry, choose_gpu, list_gpus
-from fa4top.engine.jobs import AbJob, BenchJob, CheckJob, Job, Resident, TriageJob, changed_order, job_from_data
+from fa4top.engine.jobs import (
+    AbJob,
+    BenchJob,
+    CheckJob,
+    Job,
+    Resident,
+    SassJob,
+    TriageJob,
+    changed_order,
+    job_from_data,
+)
 from fa4top.engine.order import Order
 from fa4top.engine.pace import (
     CHECK_DEADLINE_S,
@@ -26,6 +36,7 @@ from fa4top.engine.pace import (
     launch_deadline_s,
     recording_cta,
 )
+from fa4top.engine.sass_job import run_sass
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.engine.standby import Standby
 from fa4top.engine.sweep import run_sweep
@@ -188,6 +199,8 @@ class LiveProgram:
                 await run_bench(self, job)
             elif isinstance(job, AbJob):
                 await run_ab(self, job)
+            elif isinstance(job, SassJob):
+                await run_sass(self, job)
             elif isinstance(job, TriageJob):
                 await run_triage(self, job)
             elif isinstance(job, CheckJob):

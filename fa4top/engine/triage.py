@@ -17,7 +17,8 @@ from fa4top.engine.check import run_check
 from fa4top.engine.jobs import BenchJob, CheckJob, JobHost, SweepJob, TriageJob
 from fa4top.engine.order import Order
 from fa4top.engine.pace import COMPILE_DEADLINE_S, burst_launches, launch_deadline_s, recording_cta
-from fa4top.engine.sass import SassError, Wanted, read_setting
+from fa4top.engine.sass import Read, SassError, read_setting
+from fa4top.engine.sass_job import report, wanted_of
 from fa4top.engine.sweep import run_sweep
 from fa4top.engine.workers import WorkerGone
 from fa4top.records import CleanBurst, TraceSample, TriageRun, TriageStep
@@ -137,15 +138,17 @@ class _Triage:
         order = self._order
         if "SASS" in self._job.skip:
             self._why_not = "left out"
-        elif order.target not in ("fa4", "builtin"):
-            self._why_not = f"target {order.target} has no SASS to read here"
         else:
             self._state("running", "3 of 6, SASS: compiling the clean kernel once more, and reading it")
-            wanted = Wanted(order.target, order.shape, order.arch, order.knobs, order.python)
             try:
-                self._sass = (await asyncio.to_thread(read_setting, wanted)).kernel
+                read: Read | SassError = await asyncio.to_thread(read_setting, wanted_of(order))
             except SassError as error:
-                self._why_not = f"{error.text}. {error.hint}".rstrip(". ")
+                read = error
+            found = report(order, self._id, "present setting", read)
+            self._why_not = found.error
+            if isinstance(read, Read):
+                self._sass = read.kernel
+                self._host.append(found)
         await self._steps()
 
     async def _split(self) -> None:

@@ -18,7 +18,7 @@ from textual.screen import Screen
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.verdict import lead_role
-from fa4top.engine.jobs import knob_values, margin_share
+from fa4top.engine.jobs import job_of_command, job_to_data, knob_values, margin_share
 from fa4top.engine.order import Order
 from fa4top.engine.start import EngineError, start_engine
 from fa4top.records import Plan
@@ -34,6 +34,7 @@ from fa4top.ui.screens.help import HelpScreen
 from fa4top.ui.screens.leave import Answer, LeaveScreen
 from fa4top.ui.screens.live import LiveScreen
 from fa4top.ui.screens.log import LogScreen
+from fa4top.ui.screens.reports import CheckScreen, SassScreen, TriageScreen
 from fa4top.ui.screens.sweep import SweepForm, SweepScreen
 from fa4top.ui.themes import DEFAULT_THEME, load_themes
 from fa4top.ui.view import METRICS, ZOOMS, View
@@ -112,6 +113,9 @@ class Fa4topApp(App[str]):
         self.install_screen(self._bench_screen, "bench")
         self.install_screen(self._sweep_screen, "sweep")
         self.install_screen(self._ab_screen, "ab")
+        self.install_screen(SassScreen(), "sass")
+        self.install_screen(TriageScreen(), "triage")
+        self.install_screen(CheckScreen(), "check")
         self.push_screen("live")
         self._catch_signals()
         self.app_resume_signal.subscribe(self, lambda _: self._hold(False))
@@ -285,8 +289,12 @@ class Fa4topApp(App[str]):
         self.push_screen(HelpScreen(list(self.screen.query(Lines)), self._keys))
 
     def action_run(self) -> None:
-        """On the A/B screen: replicate it over fresh pairs. Elsewhere: measure the instructions."""
+        """What the screen in front is for. On the live screen: measure the instructions."""
         state = self._snapshot.ab
+        for screen, kind in ((SassScreen, "sass"), (TriageScreen, "triage"), (CheckScreen, "check")):
+            if isinstance(self.screen, screen):
+                self._run_report(kind)
+                return
         if not isinstance(self.screen, AbScreen):
             self.action_run_bench()
         elif state is None or not isinstance(self._source, LiveSource):
@@ -303,6 +311,31 @@ class Fa4topApp(App[str]):
                 "budget_s": AB_REPLICATE_S,
             }
             self._command({"do": "job", "job": job})
+
+    def _run_report(self, kind: str) -> None:
+        """SASS, triage or check of the present setting; where an A/B is on screen 2, of both arms."""
+        plan = self._plan_to_change("run this")
+        if plan is None:
+            return
+        job: dict[str, Any] = {"kind": kind}
+        state = self._snapshot.ab
+        if state is not None and state.state != "cleared" and kind in ("sass", "check"):
+            changed = {name: value for name, value in state.b.items() if state.a.get(name) != value}
+            job |= {"a": {name: state.a[name] for name in changed}, "b": changed}
+        self._command({"do": "job", "job": job})
+
+    def action_next_experiment(self) -> None:
+        """Run what the triage suggests first."""
+        steps = self._snapshot.triage_steps
+        command = next((f.command for step in steps for f in step.findings if f.command), "")
+        job = job_of_command(command)
+        if not isinstance(self.screen, TriageScreen) or not command:
+            return
+        if job is None or self._plan_to_change("run it") is None:
+            self.notify(f"run it yourself: {command}", severity="warning")
+            return
+        self._command({"do": "job", "job": job_to_data(job)})
+        self.action_screen(job.kind)
 
     def action_run_bench(self) -> None:
         """Measure the instructions; the live plan goes on afterwards."""

@@ -49,7 +49,8 @@ def test_every_kind_survives_a_round_trip(kind: str) -> None:
 def test_all_kinds_are_registered() -> None:
     assert set(KINDS) == {
         "header", "plan", "worker", "check", "clean", "trace", "gpu", "fault", "hang", "notice", "output", "engine",
-        "bench", "sweep", "sweep_point", "sweep_block", "ab", "ab_block", "ab_arm", "ab_pair",
+        "bench", "sweep", "sweep_point", "sweep_block", "ab", "ab_block", "ab_arm", "ab_pair", "check_run", "repeats",
+        "sass", "triage", "triage_step",
     }  # fmt: skip
 
 

@@ -128,6 +128,7 @@ def test_every_cause_is_named_with_a_way_to_falsify_it(changes: dict[str, Any], 
         "probe effect",
         "tile ends",
         "last wave",
+        "early P",
     )
 
 
@@ -162,7 +163,7 @@ def test_spills_come_first_and_algebra_waits_for_them() -> None:
 
 def swept(word: str, change: float, fresh: float | None, contaminated: str = "") -> dict[str, Any]:
     knob, values = "split_P_arrive", ["32", "96"]
-    state = SweepState(1, "fa4", "GB300", "sm_103a", SHAPE, {}, knob, values, "", [""], "done", {}, "the sentence", 0.01,
+    state = SweepState(1, "fa4", "GB300", "sm_103a", SHAPE, {}, knob, values, "", [""], "done", {}, "said", 0.01,
                        0.05, 1, {"": "32"}, contaminated)  # fmt: skip
     base = SweepPoint(2, 2, "", "32", "measured", tflops=100.0)
     other = SweepPoint(2, 3, "", "96", "measured", tflops=105.0, word=word, change_percent=change, fresh_percent=fresh,
