@@ -79,7 +79,8 @@ def export_session(records: Iterable[Envelope]) -> Exported:
             shape = body.shape
             found.about |= {
                 f"plan {body.plan_id}": f"{body.target} on {body.device} ({body.arch}), b{shape.batch} "
-                f"sq{shape.seqlen_q} sk{shape.seqlen_k} h{shape.heads} hk{shape.kv_heads} d{shape.head_dim} {shape.dtype}"
+                f"sq{shape.seqlen_q} sk{shape.seqlen_k} h{shape.heads} hk{shape.kv_heads} d{shape.head_dim} "
+                f"{shape.dtype}"
                 f"{' causal' if shape.causal else ''}",
                 f"knobs of plan {body.plan_id}": " ".join(f"{k}={v}" for k, v in body.knobs.items()) or "defaults",
             }

@@ -103,7 +103,9 @@ _CLASSES = {
 
 
 def _ruled_out(keys: set[str]) -> str:
-    return ", ".join(name for key, name in _CLASSES.items() if key not in keys)
+    # a clock that falls with the kernel's power is no fault, but not ruled out either
+    seen = keys | ({"clock"} if "clock drop" in keys else set())
+    return ", ".join(name for key, name in _CLASSES.items() if key not in seen)
 
 
 def _algebra(e: Evidence, keys: set[str]) -> tuple[str, list[str], str, str]:

@@ -169,8 +169,12 @@ class TriageSentence(VerdictLine):
             return f"{run.state}: {run.text}"
         commands = [f.command for step in snapshot.triage_steps for f in step.findings if f.command]
         live = not self._view.replay and not self._view.ended
-        tail = f". {'enter runs' if live else 'next'}: {commands[0]}" if commands else ""
-        return run.text + tail
+        if not commands:
+            return run.text
+        # what to do comes before what else is so: the line may be cut
+        first, sep, rest = run.text.partition(". Otherwise ")
+        command = commands[0].partition(" --target ")[0]
+        return f"{first}. {'enter runs' if live else 'next'}: {command}{sep}{rest}"
 
 
 class TriageHead(Lines):
