@@ -37,6 +37,7 @@ def main() -> None:
         role = step_of(kernel)
         assert role is not None
         floors = sass_floors(role.step_units, role.step_mix.ex2, arch)
+        assert floors is not None
         tensor = 4.0 * ELEMENTS * 128 / RATES[arch].tensor[dtype]
         period = tensor / published["tensor"] * 100.0
         cells = []

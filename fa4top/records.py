@@ -179,7 +179,7 @@ class TriageStep(Body, kind="triage_step"):
 
 @dataclass(frozen=True)
 class TriageRun(Body, kind="triage"):
-    """A triage's plan and course: running (``text`` says what), done or failed; done: ``text`` is the answer."""
+    """A triage's plan and course: running (``text`` says what), done (``text`` is the answer), failed or stopped."""
 
     run_id: int
     target: str

@@ -6,10 +6,10 @@ prediction; a measured period below its floor means that a rate or a count is wr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from fa4top.records import Geometry, Plan, Shape
+from fa4top.records import BenchResult, Geometry, Plan, Shape
 
 SOFTMAX_THREADS = 256  # a step's rows are spread over two warpgroups, in every kernel here
 WARPS_A_CYCLE = 4  # schedulers of an SM
@@ -50,6 +50,27 @@ EXP2_A_ELEMENT: dict[tuple[str, str], float] = {
     ("fa4-fork", "sm_103a"): 129 / 128,
 }
 EMULATION_KNOBS = ("ex2_emu_freq", "ex2_emu_start_frg", "FA4_FORCE_E2E", "FA4_E2E_FREQ", "FA4_E2E_START_FRG")
+
+
+# a rate: the microbenchmark that measures it
+MEASURED: dict[str, str] = {
+    "exp2": "ex2.approx.ftz.f32",
+    "fma": "fma.rn.f32",
+    "alu": "max.f32",
+    "convert": "cvt.rn.bf16x2.f32",
+}
+
+
+def chip_rates(arch: str, bench: Sequence[BenchResult] = ()) -> Rates | None:
+    """Rates of a chip: what this session measured on it, and the data above for the rest; None for an unknown chip."""
+    rates = RATES.get(arch)
+    if rates is None:
+        return None
+    known = {result.name: result.value for result in bench if result.status == "measured" and result.arch == arch}
+    found = {rate: value for rate, name in MEASURED.items() if (value := known.get(name)) is not None}
+    if not found:
+        return rates
+    return replace(rates, **found, source=f"{', '.join(found)} measured in this session")  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -95,9 +116,9 @@ def exp2_share(plan: Plan) -> float | None:
     return share
 
 
-def plan_floors(plan: Plan, geometry: Geometry) -> Floors | None:
+def plan_floors(plan: Plan, geometry: Geometry, bench: Sequence[BenchResult] = ()) -> Floors | None:
     """Tensor and exp2 floors of a plan, from its shape and the counts above; None for a chip without rates."""
-    rates = RATES.get(plan.arch)
+    rates = chip_rates(plan.arch, bench)
     if rates is None:
         return None
     elements = elements_a_step(geometry, plan.shape)
@@ -111,14 +132,19 @@ def plan_floors(plan: Plan, geometry: Geometry) -> Floors | None:
     return Floors(tuple(found), rates.source) if found else None
 
 
-def sass_floors(step_units: Mapping[str, int], step_ex2: int, arch: str) -> Floors:
+def sass_floors(
+    step_units: Mapping[str, int], step_ex2: int, arch: str, bench: Sequence[BenchResult] = ()
+) -> Floors | None:
     """Floors of the softmax step's own instructions, by pipe.
 
     Args:
         step_units: instructions of a softmax warp's step, by unit (analysis.sass_kernel).
         step_ex2: its MUFU.EX2.
+        bench: what was measured on this chip; the data above stand in for the rest.
     """
-    rates = RATES[arch]
+    rates = chip_rates(arch, bench)
+    if rates is None:
+        return None
     lanes = float(SOFTMAX_THREADS)
     issue = sum(step_units.values()) * (lanes / 32.0) / WARPS_A_CYCLE
     return Floors(

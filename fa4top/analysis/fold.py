@@ -180,7 +180,7 @@ class Snapshot:
     @property
     def floors(self) -> Floors | None:
         """What a step takes at least, by unit."""
-        return plan_floors(self.plan, self.geometry) if self.plan and self.geometry else None
+        return plan_floors(self.plan, self.geometry, self.bench) if self.plan and self.geometry else None
 
     @property
     def unsafe(self) -> bool:

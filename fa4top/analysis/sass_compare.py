@@ -40,6 +40,7 @@ def figures(kernel: KernelSass) -> dict[str, float]:
             found[f"{role.name}.registers"] = role.register_limit
         found[f"{role.name}.instructions"] = role.instructions
         found[f"{role.name}.spills"] = role.spills
+        found[f"{role.name}.clock_reads"] = role.clock_reads
         found[f"{role.name}.step.instructions"] = len(role.step)
         found[f"{role.name}.step.spills"] = role.step_spills
         found[f"{role.name}.step.transitions"] = role.step_mix.transitions
@@ -96,7 +97,8 @@ def spill_sentence(kernel: KernelSass) -> str:
         if role.spills:
             step = f", {role.step_spills} of them in every step" if role.step_spills else ""
             limit = f", with {role.register_limit} registers" if role.register_limit else ""
-            parts.append(f"{role.name} ({role.spills} sites{step}{limit})")
+            sites = "1 site" if role.spills == 1 else f"{role.spills} sites"
+            parts.append(f"{role.name} ({sites}{step}{limit})")
     who = "; ".join(parts) or "code outside the roles"
     stack = f", {kernel.stack_bytes} bytes of stack" if kernel.stack_bytes else ""
     return f"spills: {kernel.spills} local loads and stores{stack}: {who}"

@@ -97,6 +97,7 @@ class RoleSass:
     step_units: dict[str, int] = field(default_factory=dict)
     step_mix: Mix = field(default_factory=lambda: Mix(0, 0, 0))
     step_spills: int = 0
+    clock_reads: int = 0
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _roles(instructions: Sequence[Instruction]) -> list[RoleSass]:
         roles.append(
             RoleSass(
                 name, limit, len(own), count_units(own), mix_of(own), spill_sites(own),
-                tuple(step), count_units(step), mix_of(step), spill_sites(step),
+                tuple(step), count_units(step), mix_of(step), spill_sites(step), sum(i.is_clock_read for i in own),
             )
         )  # fmt: skip
     merged: dict[str, RoleSass] = {}

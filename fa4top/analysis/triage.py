@@ -8,6 +8,7 @@ from fa4top.analysis.triage_rules import HIGH, LOW, MEDIUM, SPOILING, Evidence, 
 from fa4top.analysis.verdict import HIGH_WAIT, lead_role
 from fa4top.records import TriageFinding, TriageStep
 
+SHOWN = ("ex2.approx.ftz.f32", "cvt.rn.bf16x2", "cvt.rn.satfinite.e4m3x2", "fma.rn.f32", "max")
 TITLES = {1: "throughputs", 2: "trace", 3: "SASS", 4: "algebra", 5: "split", 6: "checks"}
 
 
@@ -28,7 +29,9 @@ def _said(e: Evidence, step: int, findings: list[TriageFinding], keys: set[str])
         return _throughputs(e)
     if step == 2:
         if lead_role(e.snapshot.roles) is None:
-            return "unknown", [], "no trace: needs the GPU", ""
+            wrong = any(not check.passed for check in e.snapshot.checks)
+            why = "no numbers from a kernel whose output is wrong" if wrong else "not traced: that needs the GPU"
+            return "unknown", [], why, ""
         rules = "" if keys & SPOILING else _ruled_out(keys)
         return state, _trace_evidence(e), said, rules
     if step == 3:
@@ -59,7 +62,7 @@ def _said(e: Evidence, step: int, findings: list[TriageFinding], keys: set[str])
 def _throughputs(e: Evidence) -> tuple[str, list[str], str, str]:
     measured = [r for r in e.snapshot.bench if r.status == "measured" and r.value is not None]
     if measured:
-        lines = [f"{r.name} {r.value:.1f} {r.unit}" for r in measured if r.group in ("exp2", "convert", "fma")][:8]
+        lines = [f"{r.name} {r.value:.1f} {r.unit}" for r in measured if r.name.startswith(SHOWN)][:6]
         low = [r for r in measured if r.limit_share is not None and r.limit_share < 0.9 and r.perfect is None]
         text = f"{len(measured)} kernels measured on this chip"
         if low:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fa4top.analysis.floors import RATES, Floors, ratio, sass_floors
+from fa4top.analysis.floors import Floors, ratio, sass_floors
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.sass_compare import spill_sentence, step_of
 from fa4top.analysis.sass_kernel import KernelSass
@@ -46,7 +46,7 @@ class Evidence:
     def sass_floors(self) -> Floors | None:
         """Floors of the softmax step's own instructions."""
         role = step_of(self.sass) if self.sass is not None else None
-        return sass_floors(role.step_units, role.step_mix.ex2, self.arch) if role and self.arch in RATES else None
+        return sass_floors(role.step_units, role.step_mix.ex2, self.arch, self.snapshot.bench) if role else None
 
     def wait_share(self, role: str, *causes: str) -> float:
         """Part of a role's step spent in these waits; 0 where that is not known."""
@@ -263,7 +263,7 @@ def spills(e: Evidence) -> TriageFinding | None:
     return TriageFinding(
         "spills", f"{spill_sentence(e.sass)}{cause}", HIGH,
         "compile with more registers for that role: spills gone and time unchanged would mean it was not this",
-        e.run("sass --a num_regs_softmax=184 --b num_regs_softmax=176") if "num_regs_softmax" in e.knob_names else "",
+        e.run("sass --expect no-spill --listing") if budget else "",
     )  # fmt: skip
 
 

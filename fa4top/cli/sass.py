@@ -319,6 +319,9 @@ def lines(title: str, read: Read) -> list[str]:
         f"  MUFU.EX2 {kernel.mix.ex2}   F2FP {kernel.mix.packs}   transitions {kernel.mix.transitions}   longest run "
         f"{kernel.mix.longest_run}"
     )
+    if kernel.clock_reads:
+        by_role = ", ".join(f"{role.name} {role.clock_reads}" for role in kernel.roles if role.clock_reads)
+        out.append(f"  clock reads by role (probes): {by_role}")
     out += ["", *role_table(kernel)]
     return out
 

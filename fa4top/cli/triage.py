@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,16 +10,20 @@ from typing import Any
 import click
 
 from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.triage import TITLES
+from fa4top.analysis.triage import TITLES, answer, triage
+from fa4top.analysis.triage_rules import Evidence
 from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, make_order
+from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
 from fa4top.cli.options import run_options
 from fa4top.cli.report import write_report
 from fa4top.engine.jobs import TriageJob, job_to_data
-from fa4top.records import Envelope
-from fa4top.targets.base import format_shape
+from fa4top.engine.sass import SassError, Wanted, read_setting
+from fa4top.engine.sass_job import READABLE
+from fa4top.records import Envelope, Plan, TriageRun, stamp, to_line
+from fa4top.targets.base import ShapeError, format_shape, parse_shape
+from fa4top.targets.catalog import describe
 
 EPILOG = """\b
 Examples:
@@ -26,8 +31,10 @@ Examples:
   fa4top triage --target builtin --set pv_mode=fp8 --set p_split=1/2
   fa4top triage --target fa4 --shape b1,s1024,h16,d128 --report report/
   fa4top triage --target sim --set p_split=1/2        the simulated device, plainly labelled
+  fa4top triage --arch sm_100a --set num_regs_softmax=176 --set num_regs_correction=88 --set num_regs_other=64
   fa4top triage --from examples/h200-triage-builtin.jsonl.gz      a recorded one, again
 """
+NOT_RUN = "compiled, not run"
 MARKS = {"found": "!", "clear": "ok", "unknown": "-"}
 
 
@@ -40,6 +47,7 @@ MARKS = {"found": "!", "clear": "ok", "unknown": "-"}
 @click.option(
     "--from", "recorded", type=click.Path(exists=True, path_type=Path), metavar="SESSION", help="Read a recorded one."
 )
+@click.option("--arch", default="", metavar="ARCH", help="Compile for this chip and look at what needs no GPU.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
 def command(
     seconds: float,
@@ -47,6 +55,7 @@ def command(
     skip: tuple[str, ...],
     report: Path | None,
     recorded: Path | None,
+    arch: str,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -60,6 +69,17 @@ def command(
         click.echo(render(snapshot))
         if report is not None:
             _report(snapshot, report, str(recorded))
+        return
+    if arch:
+        snapshot = compiled_only(arch, options)
+        if as_json:
+            for body in (*snapshot.triage_steps, snapshot.triage):
+                assert body is not None
+                click.echo(to_line(stamp(body, "engine")).decode().rstrip())
+        else:
+            click.echo(render(snapshot))
+        if report is not None:
+            _report(snapshot, report, "")
         return
     order = make_order(config_or_fail(), options, wait_gpu_s=0.0, idle_limit_s=5.0)
     job = TriageJob(seconds, times=times, skip=list(skip))
@@ -80,6 +100,39 @@ def command(
         _report(snapshot, report, order.folder if order.record else "")
     leave_on_fault(code, fold)
     say_recorded(order)
+
+
+def compiled_only(arch: str, options: dict[str, Any]) -> Snapshot:
+    """What can be said of a setting on a chip that is not here: its SASS, and what that forbids."""
+    target = options["target"] or "fa4"
+    if target not in READABLE:
+        fail(f"--arch: only {' and '.join(READABLE)} can be compiled without their GPU", exits.USAGE)
+    description = describe(target)
+    knobs, problems = description.setting(parse_settings(options["settings"]))
+    try:
+        shape = parse_shape(options["shape"], description.default_shape)
+    except ShapeError as error:
+        fail(str(error), exits.USAGE)
+    shape = replace(shape, dtype=options["dtype"] or shape.dtype, causal=bool(options["causal"]))
+    if message := description.shape_problem(shape, arch, knobs):
+        problems.append(message)
+    if problems:
+        fail("; ".join(problems), exits.USAGE)
+    python = options["interpreter"] or config_or_fail().python or sys.executable
+    plan = Plan(0, target, NOT_RUN, "", arch, shape, knobs, 0, False)
+    click.echo(f"compiling {target} for {arch} (some seconds)", err=True)
+    kernel, why_not = None, ""
+    try:
+        kernel = read_setting(Wanted(target, shape, arch, knobs, python)).kernel
+    except SassError as error:
+        why_not = f"{error.text}. {error.hint}".rstrip(". ")
+    chosen = [f"--set {word}" for word in options["settings"]]
+    found = Evidence(
+        Snapshot(plan=plan), kernel, why_not, "", frozenset(knobs), ("--target", target, "--arch", arch, *chosen)
+    )
+    steps = triage(found, 0)
+    run = TriageRun(0, target, NOT_RUN, arch, shape, knobs, "done", answer(steps))
+    return Snapshot(plan=plan, triage=run, triage_steps=tuple(steps))
 
 
 def _recorded(path: Path) -> Snapshot:

@@ -3,6 +3,7 @@ the knobs that differ. One fresh process a setting."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,6 +79,9 @@ class _Check:
                 if found.against == "differs" and (self._job.bisect or not found.passed):
                     parts.append(await self._bisect())
             self._state("done", ". ".join(filter(None, parts)), passed)
+        except asyncio.CancelledError:
+            self._state("stopped", "cut short")
+            raise
         except WorkerGone as gone:
             self._host.append(gone.fault)
             self._state("failed", f"{gone.fault.reason}: {gone.fault.text}", False)

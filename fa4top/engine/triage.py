@@ -80,6 +80,13 @@ class _Triage:
             await self._read_sass()
             await self._split()
             await self._checks()
+        except asyncio.CancelledError:
+            self._state("stopped", "cut short; what was found so far stands in its steps")
+            raise
+        except JobFailed as error:
+            await self._steps()
+            self._state("failed", str(error))
+            raise
         except WorkerGone as gone:
             self._host.append(gone.fault)
             await self._steps()
@@ -110,11 +117,11 @@ class _Triage:
         try:
             for worker in (clean, traced):
                 await worker.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
-            for worker in (traced, clean):
-                await ask_check(worker)
+            passed = [(await ask_check(worker)).passed for worker in (traced, clean)]
             launches, rounds, time_us = 3, 0, None
             end = time.monotonic() + self._job.seconds
-            while time.monotonic() < end or rounds < 3:
+            # no numbers from a kernel whose output is wrong
+            while all(passed) and (time.monotonic() < end or rounds < 3):
                 await host.unpaused()
                 deadline_s = launch_deadline_s(time_us, launches + 2)
                 burst = await clean.ask({"do": "clean", "launches": launches}, "clean", deadline_s)

@@ -37,7 +37,8 @@ def _compile(
     if target == "fa4":
         from fa4top.targets.fa4.compile_only import compile_only
 
-        return compile_only(shape, arch, knobs, probe_set)
+        made = compile_only(shape, arch, knobs, probe_set)
+        return made.cubin, made.ptx, made.versions
     if target == "builtin":
         from fa4top.targets.builtin import build
 

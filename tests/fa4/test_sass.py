@@ -98,3 +98,14 @@ def test_ptx_with_trailing_nuls_is_assembled_and_read(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["figures"]["ex2"] == 130 and found["versions"]["ptxas"]
+
+
+def test_triage_without_a_gpu_says_so_of_the_budget_that_spills() -> None:
+    words = [word for name, value in SPILLING.items() for word in ("--set", f"{name}={value}")]
+    done = subprocess.run(
+        [sys.executable, "-m", "fa4top", "triage", "--arch", "sm_100a", "--python", sys.executable, *words],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "compiled, not run" in done.stdout and "softmax (61 sites, 39 of them in every step" in done.stdout
+    assert "not before step 3 is mended" in done.stdout and "> spills: 63 local loads and stores" in done.stdout

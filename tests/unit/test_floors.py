@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fa4top.analysis.floors import Floors, floor_sentence, plan_floors, ratio, sass_floors
+from fa4top.analysis.floors import Floors, chip_rates, floor_sentence, plan_floors, ratio, sass_floors
 from fa4top.analysis.fold import Fold
-from fa4top.records import Geometry, Plan, Shape
+from fa4top.records import BenchResult, Geometry, Plan, Shape
 from fa4top.session.reading import read_log
 from fa4top.targets.base import attention_flops
 from tests.conftest import ROOT
@@ -64,6 +64,7 @@ def test_a_causal_shape_counts_what_is_computed() -> None:
 
 def test_floors_of_sass_count_every_warp_of_both_warpgroups() -> None:
     found = sass_floors({"MUFU": 129, "FMA": 135, "ALU": 20, "convert": 64, "other": 52}, 129, "sm_103a")
+    assert found is not None
     assert found.of("exp2") == pytest.approx(129 * 256 / 32) and found.of("fma") == pytest.approx(270)
     assert found.of("alu") == pytest.approx(84 * 4) and found.of("issue") == pytest.approx(400 * 8 / 4)
 
@@ -89,3 +90,20 @@ def test_no_recorded_kernel_is_faster_than_its_floor(name: str) -> None:
             seen += 1
             assert 1.0 <= multiple < 4.0, (snapshot.plan, multiple)
     assert seen
+
+
+def test_what_this_chip_measured_takes_the_place_of_what_was_published() -> None:
+    def measured(name: str, value: float, arch: str = "sm_103a", status: str = "measured") -> BenchResult:
+        return BenchResult("w", 1, arch, "GB300", name, "throughput", "instructions/clk", status, 0, 1, value)
+
+    bench = [
+        measured("ex2.approx.ftz.f32", 30.0),
+        measured("max.f32", 60.0, "sm_90a"),
+        measured("fma.rn.f32", 1.0, status="refused"),
+    ]
+    found = plan_floors(plan(), geometry(256), bench)
+    assert found is not None and found.of("exp2") == pytest.approx(32768 * 129 / 128 / 30)
+    assert found.source == "exp2 measured in this session"
+    rates = chip_rates("sm_103a", bench)
+    assert rates is not None and rates.alu == 64.0 and rates.fma == 128.0
+    assert chip_rates("sm_103a", []) is not None and chip_rates("sm_75", bench) is None

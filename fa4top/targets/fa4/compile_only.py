@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fa4top.records import Shape
+from fa4top.records import Geometry, Shape
 from fa4top.targets.launcher import TargetError
 
 # SMs of the chips, for the tile scheduler
@@ -35,8 +36,21 @@ class Hardware:
         return self.sms
 
 
-def compile_only(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str) -> tuple[bytes, str, dict[str, str]]:
-    """The cubin, the PTX and the versions of one setting.
+@dataclass(frozen=True)
+class Compiled:
+    """One kernel: its cubin and PTX, the versions that made it, how it lays the problem out, and, with probes, their
+    counts by role and what the injector noted."""
+
+    cubin: bytes
+    ptx: str
+    versions: dict[str, str]
+    geometry: Geometry
+    probe_counts: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def compile_only(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str) -> Compiled:
+    """Compile one setting.
 
     Args:
         probe_set: which probes are compiled in; '' for none.
@@ -55,17 +69,22 @@ def compile_only(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str)
             CUTE_DSL_KEEP_CUBIN="1",
             CUTE_DSL_DUMP_DIR=folder,
         )
-        versions = _forward(shape, arch, knobs, probe_set, folder)
+        versions, geometry, injection = _forward(shape, arch, knobs, probe_set, folder)
         found = sorted(Path(folder).glob("*.cubin"))
         if not found:
             raise TargetError("compile error", "the DSL left no cubin", "fa4top doctor shows the DSL's version")
         ptx = next(iter(sorted(Path(folder).glob("*.ptx"))), None)
         text = ptx.read_text().replace("\0", "") if ptx else ""
-        return max(found, key=lambda path: path.stat().st_size).read_bytes(), text, versions
+        cubin = max(found, key=lambda path: path.stat().st_size).read_bytes()
+        counts = dict(injection.probe_counts()) if injection else {}
+        return Compiled(cubin, text, versions, geometry, counts, tuple(injection.notes) if injection else ())
 
 
-def _forward(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str, folder: str) -> dict[str, str]:
+def _forward(
+    shape: Shape, arch: str, knobs: dict[str, str], probe_set: str, folder: str
+) -> tuple[dict[str, str], Geometry, Any]:
     from fa4top.targets.fa4 import environment, package
+    from fa4top.targets.fa4.geometry import kernel_geometry
     from fa4top.targets.fa4.launch import keywords
     from fa4top.targets.fa4.probes import FAMILIES
 
@@ -77,11 +96,12 @@ def _forward(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str, fol
 
     Hardware.sms = SM_COUNTS[arch]
     cutlass.utils.HardwareInfo = Hardware
+    injection = None
     if probe_set:
         from fa4top.targets.fa4 import inject
 
         probes = FAMILIES[arch]
-        inject.install(probes, next(s for s in probes.sets if s.name == probe_set), BUFFER, CONFIG)
+        injection = inject.install(probes, next(s for s in probes.sets if s.name == probe_set), BUFFER, CONFIG)
     kind = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.float8_e4m3fn}[shape.dtype]
     sizes = (
         (shape.seqlen_q, shape.heads, shape.head_dim),
@@ -91,4 +111,4 @@ def _forward(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str, fol
     with FakeTensorMode():
         q, k, v = (torch.empty(shape.batch, *size, dtype=kind, device="cuda") for size in sizes)
         kernels.forward(q, k, v, causal=shape.causal, **keywords(knobs))
-    return package.versions()
+    return package.versions(), kernel_geometry(kernels.kernel, shape, SM_COUNTS[arch]), injection

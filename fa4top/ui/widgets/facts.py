@@ -98,6 +98,9 @@ class Facts(Lines):
             row.append((f"checked {mark} {worst.rms_error:.1e}", "good" if worst.passed else "bad"))
         else:
             row.append(("not checked yet", "dim"))
+        if (run := snapshot.check_run) is not None and run.passed is not None:
+            text = f" {run.times} launches {self.g.tick if run.passed else self.g.cross + ' (7)'}"
+            row.append((text, "good" if run.passed else "bad"))
         row += [("   twins ", "dim"), (f"{snapshot.clean_launches}/{losses.launches}", "text")]
         if snapshot.faults:
             row.append((f"   faults {len(snapshot.faults)} (8)", "bad"))
