@@ -217,8 +217,9 @@ class Repeats(Body, kind="repeats"):
     """One setting launched many times in one fresh process, into buffers full of NaN.
 
     ``flaky_launches`` differ from the first, bit for bit, in at most ``flaky_elements`` of ``elements``; ``where`` says
-    in which rows, heads and tiles. ``against`` the kept baseline output: '' (this is the baseline), bitwise, or
-    differs; differences are over the RMS of the baseline, errors (FP32, sampled rows) over that of the reference.
+    in which rows, heads and tiles. ``inputs`` is a hash of the input tensors' bytes. ``against`` the kept baseline
+    output: '' (this is the baseline), bitwise, or differs; differences are over the RMS of the baseline, errors (FP32,
+    sampled rows) over that of the reference.
     """
 
     worker: str
@@ -238,6 +239,7 @@ class Repeats(Body, kind="repeats"):
     baseline_rms_error: float | None = None
     verdict: str = ""
     passed: bool = True
+    inputs: str = ""
 
 
 @dataclass(frozen=True)

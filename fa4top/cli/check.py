@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,6 +23,8 @@ Examples:
   fa4top check --target builtin                                20 launches: right, and the same every time?
   fa4top check --target builtin --b p_split=3/4                bitwise equal to the present setting?
   fa4top check --target fa4 --b mma_pv_is_rs=off --b intra_wg_overlap=off --bisect
+  fa4top check --target fa4 --save before.npy                  then change the kernel's source, and
+  fa4top check --target fa4 --against before.npy               is it still bitwise equal?
   fa4top check --fa4-path DIR --set pv_mode=fp4 --times 40     known flakes of quantised P
 
 \b
@@ -35,9 +38,18 @@ Exit codes: 0 passed, 1 wrong, flaky, or not equal where its knobs say so.
 @click.option("--b", "b_settings", multiple=True, metavar="KNOB=VALUE", help="The other setting's knobs.")
 @click.option("--times", default=20, type=click.IntRange(1, 10_000), help="Launches of each setting.")
 @click.option("--bisect", is_flag=True, help="Find the knob that changes the output, also where it may.")
+@click.option("--save", default="", metavar="FILE", help="Keep the baseline's output, with a hash of its inputs.")
+@click.option("--against", default="", metavar="FILE", help="Hold the present setting against a kept output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
 def command(
-    a_settings: tuple[str, ...], b_settings: tuple[str, ...], times: int, bisect: bool, as_json: bool, **options: Any
+    a_settings: tuple[str, ...],
+    b_settings: tuple[str, ...],
+    times: int,
+    bisect: bool,
+    save: str,
+    against: str,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Launch a setting many times in a fresh process, compare every output bit for bit, and hold another setting's
     output against it.
@@ -45,7 +57,10 @@ def command(
     Where the knobs say bitwise, outputs must be equal; elsewhere the error against FP32 must be the baseline's own.
     """
     order = make_order(config_or_fail(), options, wait_gpu_s=0.0, idle_limit_s=5.0)
-    job = CheckJob(parse_settings(a_settings), parse_settings(b_settings), times, bisect)
+    if against and (save or b_settings):
+        fail("--against holds the present setting against a file; leave --save and --b out", exits.USAGE)
+    places = [str(Path(place).absolute()) if place else "" for place in (save, against)]
+    job = CheckJob(parse_settings(a_settings), parse_settings(b_settings), times, bisect, *places)
     _, _, problems = check_orders(order, job)
     if problems:
         fail("; ".join(problems), exits.USAGE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import html
 import io
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ from fa4top import __version__
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.triage_rules import HIGH
 from fa4top.analysis.verdict import lead_role
-from fa4top.records import SweepPoint
+from fa4top.records import SweepPoint, to_line
+from fa4top.session.reading import read_log
+from fa4top.session.sharing import shareable
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24;
@@ -40,6 +43,19 @@ def write_report(snapshot: Snapshot, folder: Path, session: str) -> list[Path]:
     made[0].write_text(markdown(snapshot, session, [name for name, _ in curves]))
     made[1].write_text(page(snapshot, session, curves))
     return made
+
+
+def write_session(session: Path, folder: Path) -> Path:
+    """The session itself beside its report, without paths and UUIDs: a colleague can replay it.
+
+    Raises:
+        OSError: it can not be written.
+    """
+    path = folder / "session.jsonl.gz"
+    with gzip.open(path, "wb") as file:
+        for record in read_log(session):
+            file.write(to_line(shareable(record)))
+    return path
 
 
 def _facts(snapshot: Snapshot) -> list[tuple[str, str]]:
@@ -83,7 +99,7 @@ def markdown(snapshot: Snapshot, session: str, curves: Sequence[str]) -> str:
                 lines.append(f"  Next: `{finding.command}`")
     lines += [f"\n![{name}]({name}.svg)" for name in curves]
     if session:
-        lines += ["", f"Replay: `fa4top replay {Path(session).name}`; the records behind every figure are in it."]
+        lines += ["", "Replay: `fa4top replay session.jsonl.gz`; the records behind every figure are in it."]
     return "\n".join(lines) + "\n"
 
 
@@ -110,7 +126,7 @@ def page(snapshot: Snapshot, session: str, curves: Sequence[tuple[str, str]]) ->
         for f in step.findings
     )
     pictures = "".join(f"<h2>{e(name)}</h2>{svg[svg.find('<svg') :]}" for name, svg in curves)
-    replay = f"<p>Replay: <code>fa4top replay {e(Path(session).name)}</code></p>" if session else ""
+    replay = "<p>Replay: <code>fa4top replay session.jsonl.gz</code>, the file beside this one</p>" if session else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>fa4top triage</title>'
         f"<style>{STYLE}</style></head>"

@@ -17,7 +17,7 @@ from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
 from fa4top.cli.follow import follow, leave_on_fault, say_recorded
 from fa4top.cli.live import Progress
 from fa4top.cli.options import run_options
-from fa4top.cli.report import write_report
+from fa4top.cli.report import write_report, write_session
 from fa4top.engine.jobs import TriageJob, job_to_data
 from fa4top.engine.sass import SassError, Wanted, read_setting
 from fa4top.engine.sass_job import READABLE
@@ -153,7 +153,10 @@ def _recorded(path: Path) -> Snapshot:
 
 def _report(snapshot: Snapshot, folder: Path, session: str) -> None:
     try:
-        for path in write_report(snapshot, folder, session):
+        made = write_report(snapshot, folder, session)
+        if session:
+            made.append(write_session(Path(session), folder))
+        for path in made:
             click.echo(f"report: {path}", err=True)
     except OSError as error:
         fail(f"the report can not be written: {error}", exits.FAULT)

@@ -4,7 +4,9 @@ the knobs that differ. One fresh process a setting."""
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fa4top.engine.arms import ask_check, bitwise_knobs
@@ -13,15 +15,59 @@ from fa4top.engine.jobs import CheckJob, JobHost, changed_order
 from fa4top.engine.order import Order
 from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S
 from fa4top.engine.workers import WorkerGone
-from fa4top.records import CheckRun, Repeats
+from fa4top.records import CheckRun, Repeats, Shape
 
 LAUNCH_DEADLINE_S = 5.0
 ERROR_SLACK = 1.05  # an error against FP32 "equal to the baseline's own" is at most 5% above it
 
 
+@dataclass(frozen=True)
+class Saved:
+    """What a kept baseline was made of; beside its file, as JSON."""
+
+    target: str
+    arch: str
+    shape: Shape
+    knobs: dict[str, str]
+    seed: int
+    inputs: str
+    rms_error: float
+
+
+def read_saved(path: Path) -> Saved:
+    """What lies beside a kept baseline.
+
+    Raises:
+        JobFailed: it is no such file.
+    """
+    try:
+        data = json.loads(path.with_name(path.name + ".json").read_text())
+        return Saved(shape=Shape(**data.pop("shape")), **data)
+    except (OSError, ValueError, TypeError) as error:
+        raise JobFailed(f"{path} is no kept baseline ({error}); fa4top check --save FILE makes one") from error
+
+
+def saved_problem(order: Order, path: Path) -> str | None:
+    """Why the present setting can not be held against a kept baseline; None when it can."""
+    try:
+        kept = read_saved(path)
+    except JobFailed as error:
+        return str(error)
+    for name, was, now in (
+        ("target", kept.target, order.target),
+        ("shape", kept.shape, order.shape),
+        ("seed", kept.seed, order.seed),
+    ):
+        if was != now:
+            return f"{path.name} is of another {name}: {was}; this is {now}"
+    return None
+
+
 def check_orders(order: Order, job: CheckJob) -> tuple[Order, Order | None, list[str]]:
     """The baseline, the candidate (None: the baseline alone), and why they can not be launched."""
     a, problems = changed_order(order, job.a)
+    if job.against and (message := saved_problem(a, Path(job.against))):
+        problems = [*problems, message]
     if not job.b:
         return a, None, problems
     b, more = changed_order(a, job.b)
@@ -44,6 +90,7 @@ class _Check:
         self._id = host.next_plan_id()
         self._kept = str(Path(host.order.folder) / f"baseline{self._id}.npy")
         self._rms: float | None = None
+        self._inputs = ""
 
     def _state(self, word: str, text: str, passed: bool | None = None) -> None:
         order, b = self._host.order, self._b or self._a
@@ -66,11 +113,17 @@ class _Check:
         )
 
     async def run(self) -> None:
-        self._state("running", "the baseline")
         try:
-            baseline = await self._measure(self._a, "baseline", "")
+            if self._job.against:
+                self._state("running", f"against {Path(self._job.against).name}")
+                baseline = await self._against_saved()
+            else:
+                self._state("running", "the baseline")
+                baseline = await self._measure(self._a, "baseline", "")
             parts = [sentence(baseline)]
             passed = baseline.passed
+            if self._job.save:
+                parts.append(self._save(baseline))
             if self._b is not None:
                 self._state("running", "the other setting")
                 found = await self._measure(self._b, changes(self._a, self._b), self._kept)
@@ -89,6 +142,27 @@ class _Check:
         finally:
             Path(self._kept).unlink(missing_ok=True)
 
+    async def _against_saved(self) -> Repeats:
+        """The present setting against a baseline of another day, perhaps of another version of the kernel."""
+        kept = read_saved(Path(self._job.against))
+        self._rms, self._inputs = kept.rms_error, kept.inputs
+        return await self._measure(self._a, f"against {Path(self._job.against).name}", self._job.against)
+
+    def _save(self, baseline: Repeats) -> str:
+        """Move the kept output to where the person wants it, with what it was made of."""
+        path = Path(self._job.save)
+        if not baseline.passed:
+            return "not saved: a baseline must be right and steady"
+        order = self._a
+        saved = Saved(order.target, order.arch, order.shape, order.knobs, order.seed, baseline.inputs, self._rms or 0.0)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._kept, path)
+            path.with_name(path.name + ".json").write_text(json.dumps(asdict(saved), indent=2))
+        except OSError as error:
+            return f"NOT saved: {error}"
+        return f"saved as {path.name}"
+
     async def _measure(self, order: Order, name: str, against: str, times: int = 0) -> Repeats:
         """One fresh process: its error against FP32, then its repeats."""
         times = times or self._job.times
@@ -104,8 +178,13 @@ class _Check:
         finally:
             await self._host.end_worker(worker)
         if not against:
-            self._rms = check.rms_error
+            self._rms, self._inputs = check.rms_error, answer.inputs
         claimed = bitwise_knobs(self._a, order) is not None
+        if self._inputs and answer.inputs != self._inputs:
+            text = f"its inputs ({answer.inputs}) are not the baseline's ({self._inputs}): nothing can be compared"
+            found = replace(answer, verdict=text, passed=False, rms_error=check.rms_error)
+            self._host.append(found)
+            return found
         word, passed = judge(answer, check.passed, check.rms_error, self._rms, claimed)
         found = replace(answer, rms_error=check.rms_error, baseline_rms_error=self._rms, verdict=word, passed=passed)
         self._host.append(found)

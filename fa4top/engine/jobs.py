@@ -68,12 +68,16 @@ class AbJob:
 @dataclass(frozen=True)
 class CheckJob:
     """Launch a baseline (changes ``a`` of the order's knobs) and another setting (changes ``b`` of that; none: the
-    baseline alone) ``times`` times each, and compare outputs. ``bisect``: find the knob that changes them."""
+    baseline alone) ``times`` times each, and compare outputs. ``bisect``: find the knob that changes them. ``save``:
+    keep the baseline's output in this file; ``against``: hold the present setting against such a file, and launch no
+    other baseline."""
 
     a: dict[str, str] = field(default_factory=dict)
     b: dict[str, str] = field(default_factory=dict)
     times: int = 20
     bisect: bool = False
+    save: str = ""
+    against: str = ""
     kind: str = "check"
 
 

@@ -83,6 +83,10 @@ class Launcher(Protocol):
         """Launch once and compare with the reference."""
         ...
 
+    def inputs_digest(self) -> str:
+        """A hash of the input tensors' bytes: outputs may be compared only where it is the same."""
+        ...
+
     def output(self) -> npt.NDArray[np.float32]:
         """One launch into a buffer full of NaN: (batch, queries, heads, head_dim_v), widened to FP32, on the host."""
         ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,14 @@ from fa4top.records import Shape
 
 # RMS error that rounding explains, relative to the reference's RMS: P and O are rounded to the dtype
 RMS_LIMITS: dict[str, float] = {"bf16": 0.01, "fp16": 0.002, "fp8": 0.08}
+
+
+def digest_of(arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """A short hash of all bytes."""
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return found.hexdigest()[:16]
 
 
 def sample_rows(shape: Shape, count: int, seed: int) -> list[tuple[int, int, int]]:

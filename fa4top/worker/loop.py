@@ -277,6 +277,7 @@ class _Worker:
                 min(difference.max, WORST_ERROR),
                 min(difference.mean, WORST_ERROR),
                 difference.where,
+                inputs=self._launcher.inputs_digest(),
             )
         )
 

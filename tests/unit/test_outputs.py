@@ -10,7 +10,7 @@ import pytest
 
 from fa4top.analysis.fold import Fold, Snapshot
 from fa4top.analysis.outputs import compare_outputs
-from fa4top.engine.check import judge
+from fa4top.engine.check import judge, saved_problem
 from fa4top.engine.jobs import CheckJob, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.start import connect, start_engine
@@ -107,3 +107,26 @@ def test_the_knob_that_changes_the_output_is_found(sim_order: Make) -> None:
     assert found.check_run is not None and found.check_run.passed is False
     assert "though its knobs are said to be bitwise" in found.check_run.text
     assert found.check_run.text.endswith("p_split=1/2 is the first knob that changes the output")
+
+
+def test_a_kept_baseline_is_held_against_what_comes_later(sim_order: Make, tmp_path: Path) -> None:
+    kept = tmp_path / "deep" / "before.npy"
+    first = run(sim_order(job=job_to_data(CheckJob(times=3, save=str(kept)))))
+    assert first.check_run is not None and "saved as before.npy" in first.check_run.text and kept.exists()
+    same = run(sim_order(job=job_to_data(CheckJob(times=3, against=str(kept)))))
+    assert (
+        same.check_run is not None and same.check_run.passed and "bitwise equal to the baseline" in same.check_run.text
+    )
+    changed = run(
+        sim_order({"p_split": "1/2"}, job=job_to_data(CheckJob(times=3, against=str(kept))), sim_fault="not-bitwise")
+    )
+    assert changed.check_run is not None and not changed.check_run.passed
+    assert changed.repeats[0].against == "differs" and changed.repeats[0].inputs == first.repeats[0].inputs
+    assert saved_problem(sim_order(), kept) is None
+    assert "of another seed: 0; this is 7" in str(saved_problem(sim_order(seed=7), kept))
+    assert "is no kept baseline" in str(saved_problem(sim_order(), tmp_path / "nothing.npy"))
+
+
+def test_a_flaky_baseline_is_not_kept(sim_order: Make, tmp_path: Path) -> None:
+    found = run(sim_order(job=job_to_data(CheckJob(times=15, save=str(tmp_path / "x.npy"))), sim_fault="flake"))
+    assert found.check_run is not None and "not saved" in found.check_run.text and not list(tmp_path.glob("x.npy*"))

@@ -257,7 +257,7 @@ def test_the_report_has_answer_evidence_and_commands_and_escapes_what_it_shows(t
     text, html = markdown(snapshot, "/tmp/x/20261130-1", ()), page(snapshot, "", ())
     for words in ("split_P_arrive 96 is 4.2% faster", "UNSAFE", "24 rows against FP32", "fa4top ab --tier 2"):
         assert words in text and words in html
-    assert "fa4top replay 20261130-1" in text and "/tmp/x" not in text
+    assert "fa4top replay session.jsonl.gz" in text and "/tmp/x" not in text
     assert "<script" not in html and "http" not in html.replace("http-equiv", "")
     odd = replace(snapshot, triage=replace(snapshot.triage, text="a < b & c"))  # type: ignore[type-var]
     assert "a &lt; b &amp; c" in page(odd, "", ())

@@ -21,6 +21,7 @@ from fa4top.targets.cuda.by_value import by_value
 from fa4top.targets.cuda.launching import CudaLauncher
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
 from fa4top.targets.launcher import CheckResult, LaunchRequest, TargetError
+from fa4top.targets.reference import digest_of
 
 CHECK_ROWS = 24
 STAGE_ROWS = 64
@@ -141,6 +142,10 @@ class BuiltinLauncher(CudaLauncher):
     def _launch(self) -> None:
         with self._stream:
             self._function((self._geometry.grid_ctas,), (build.THREADS,), self._arguments, shared_mem=self._shared)
+
+    def inputs_digest(self) -> str:
+        """Of q, k and v as they were drawn."""
+        return digest_of(self._cupy.asnumpy(array) for array in (self._q, self._k, self._v_kernel))
 
     def output(self) -> npt.NDArray[np.float32]:
         """One launch into a buffer full of NaN, widened to FP32."""

@@ -206,6 +206,10 @@ class Fa4Launcher(CudaLauncher):
         arrays["out"] = self._out.view(kind)
         return arrays
 
+    def inputs_digest(self) -> str:
+        """Of q, k and v."""
+        return reference.digest_of(self._cupy.asnumpy(self._bits[name]) for name in ("q", "k", "v"))
+
     def output(self) -> npt.NDArray[np.float32]:
         """One launch into a buffer full of NaN, widened to FP32; after the check, which binds the arguments."""
         self._out.fill(0x7FFF)

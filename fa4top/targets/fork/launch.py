@@ -114,6 +114,10 @@ class ForkLauncher:
         else:
             self._out = self._call()
 
+    def inputs_digest(self) -> str:
+        """Of the kept file's tensors."""
+        return self._inputs.digest
+
     def output(self) -> npt.NDArray[np.float32]:
         """One launch into a buffer full of NaN, widened to FP32."""
         with self._device.scope():

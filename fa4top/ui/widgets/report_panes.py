@@ -135,7 +135,7 @@ class TriageTable(Scrolled):
 
 def _step(step: TriageStep, width: int, snapshot: Snapshot) -> list[Row]:
     mark, style = STATE[step.state]
-    indent = 19
+    indent = 20
     first = textwrap.wrap(step.conclusion, max(20, width - indent - 1)) or [""]
     rows: list[Row] = [[(f" {step.number} {step.title:12} ", "title"), (f"{mark:3}", style), (first[0], "strong")]]
     rows += [[(" " * (indent - 1) + line, "strong")] for line in first[1:]]
