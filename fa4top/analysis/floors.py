@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from fa4top.records import BenchResult, Geometry, Plan, Shape
 
@@ -111,9 +112,8 @@ def exp2_share(plan: Plan) -> float | None:
     if any(plan.knobs.get(knob, "auto") != "auto" for knob in EMULATION_KNOBS):
         return None
     share = EXP2_A_ELEMENT.get((plan.target, plan.arch))
-    if share is not None and (eighths := plan.knobs.get("exp2_emulation", "0")).isdigit():
-        share -= int(eighths) / 8.0
-    return share
+    emulated = Fraction(plan.knobs.get("exp2_emulation", "0"))  # of the exponentials, on the FMA pipes instead
+    return share - float(emulated) if share is not None else None
 
 
 def plan_floors(plan: Plan, geometry: Geometry, bench: Sequence[BenchResult] = ()) -> Floors | None:

@@ -91,6 +91,7 @@ class _Check:
         self._kept = str(Path(host.order.folder) / f"baseline{self._id}.npy")
         self._rms: float | None = None
         self._inputs = ""
+        self._baseline = self._a  # whose output is held against
 
     def _state(self, word: str, text: str, passed: bool | None = None) -> None:
         order, b = self._host.order, self._b or self._a
@@ -146,6 +147,7 @@ class _Check:
         """The present setting against a baseline of another day, perhaps of another version of the kernel."""
         kept = read_saved(Path(self._job.against))
         self._rms, self._inputs = kept.rms_error, kept.inputs
+        self._baseline = replace(self._a, knobs={**self._a.knobs, **kept.knobs})
         return await self._measure(self._a, f"against {Path(self._job.against).name}", self._job.against)
 
     def _save(self, baseline: Repeats) -> str:
@@ -179,7 +181,7 @@ class _Check:
             await self._host.end_worker(worker)
         if not against:
             self._rms, self._inputs = check.rms_error, answer.inputs
-        claimed = bitwise_knobs(self._a, order) is not None
+        claimed = bitwise_knobs(self._baseline, order) is not None
         if self._inputs and answer.inputs != self._inputs:
             text = f"its inputs ({answer.inputs}) are not the baseline's ({self._inputs}): nothing can be compared"
             found = replace(answer, verdict=text, passed=False, rms_error=check.rms_error)

@@ -48,7 +48,7 @@ def test_what_is_not_known_is_left_out() -> None:
     emulated = plan_floors(plan(ex2_emu_freq="10"), geometry(256))
     assert emulated is not None and emulated.of("exp2") is None and emulated.of("tensor") is not None
     assert plan_floors(plan(arch="sm_80"), geometry(256)) is None
-    half = plan_floors(plan("builtin", "sm_90a", exp2_emulation="4"), geometry(128))
+    half = plan_floors(plan("builtin", "sm_90a", exp2_emulation="1/2"), geometry(128))
     whole = plan_floors(plan("builtin", "sm_90a", exp2_emulation="0"), geometry(128))
     assert half is not None and whole is not None
     assert whole.of("exp2") == pytest.approx(16384 * 66 / 64 / 16) and half.of("exp2") == pytest.approx(
