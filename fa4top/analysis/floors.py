@@ -112,7 +112,10 @@ def exp2_share(plan: Plan) -> float | None:
     if any(plan.knobs.get(knob, "auto") != "auto" for knob in EMULATION_KNOBS):
         return None
     share = EXP2_A_ELEMENT.get((plan.target, plan.arch))
-    emulated = Fraction(plan.knobs.get("exp2_emulation", "0"))  # of the exponentials, on the FMA pipes instead
+    try:
+        emulated = Fraction(plan.knobs.get("exp2_emulation", "0"))  # of the exponentials, on the FMA pipes instead
+    except ValueError:
+        return None  # a log of another version
     return share - float(emulated) if share is not None else None
 
 

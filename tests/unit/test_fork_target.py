@@ -122,7 +122,7 @@ def test_knobs_that_are_not_at_their_default_are_shown() -> None:
 def test_discovery_names_where_the_package_comes_from(tmp_path: Path) -> None:
     top = write_stand_in(tmp_path / "checkout")
     named = find_fork(str(top), tmp_path, "")
-    assert named.path == str(top) and named.stand_in and "(--fa4-path), profiler v2" in named.sentence()
+    assert named.path == str(top) and named.stand_in and "flash_attn/cute (--fa4-path), profiler v2" in named.sentence()
     assert find_fork("", top, "").why == "the present folder"
     installed = find_fork("", tmp_path, str(top / "flash_attn" / "cute" / "interface.py"))
     assert installed.path == "" and "workers' interpreter" in installed.why and refusal(installed.checkout) is None

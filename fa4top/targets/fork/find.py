@@ -27,7 +27,7 @@ class Found:
     def sentence(self) -> str:
         """Which package owns flash_attn.cute."""
         commit = f" at {self.checkout.commit}" if self.checkout.commit else ""
-        return f"flash_attn.cute{commit} ({self.why}), profiler {self.checkout.profiler}"
+        return f"{self.checkout.package}{commit} ({self.why}), profiler {self.checkout.profiler}"
 
 
 def find_fork(fa4_path: str, here: Path, installed: str) -> Found:
