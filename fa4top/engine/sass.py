@@ -119,7 +119,7 @@ def read_file(path: Path, kernel: str = "", arch: str = "", beside: str = "") ->
         raise SassError(f"{path}: {error.strerror}") from error
     try:
         if data.startswith(ELF):
-            return _read_cubin(path, kernel, {}, beside, "")
+            return _read_elf(path, kernel, beside)
         text = data.decode(errors="replace")
         if ".version" in text and ".target" in text:
             with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -132,6 +132,19 @@ def read_file(path: Path, kernel: str = "", arch: str = "", beside: str = "") ->
         raise SassError(f"{path}: {error}", "a .cubin, .o, .ptx or a listing of nvdisasm -c is wanted") from error
     except TargetError as error:
         raise SassError(error.text, error.hint) from error
+
+
+def _read_elf(path: Path, kernel: str, beside: str) -> Read:
+    """A cubin, or the largest one inside a host object that has the kernel."""
+    with tempfile.TemporaryDirectory(prefix="fa4top-elf-") as folder:
+        found = tools.device_code(path, Path(folder), beside)
+        for cubin in found:
+            try:
+                return _read_cubin(cubin, kernel, {}, beside, "")
+            except SassError:
+                if cubin == found[-1]:
+                    raise
+    raise AssertionError
 
 
 def _read_cubin(path: Path, name: str, versions: dict[str, str], beside: str, ptx: str) -> Read:

@@ -99,6 +99,9 @@ class _Triage:
         order = self._order
         if "throughputs" in self._job.skip or order.simulated or not order.gpu_uuid:
             return
+        known = await asyncio.to_thread(_snapshot, Path(order.folder))
+        if any(result.status == "measured" and result.arch == order.arch for result in known.bench):
+            return  # this session has measured them already
         self._state("running", "1 of 6, throughputs: measuring this chip's instructions")
         try:
             await run_bench(self._host, BenchJob(list(BENCH)))
@@ -162,8 +165,12 @@ class _Triage:
         knob, values = split_of(self._order)
         if not knob or "split" in self._job.skip:
             return
-        self._state("running", f"5 of 6, split: {knob} over {', '.join(values)}")
         present = self._order.knobs[knob]
+        done = (await asyncio.to_thread(_snapshot, Path(self._order.folder))).sweep
+        same = done is not None and (done.knob, done.knobs, done.shape) == (knob, self._order.knobs, self._order.shape)
+        if same and done is not None and done.state == "done" and not done.contaminated:
+            return  # this session has swept it already, from the same setting
+        self._state("running", f"5 of 6, split: {knob} over {', '.join(values)}")
         chosen = values if present in values else [present, *values]
         await run_sweep(self._host, SweepJob(knob, chosen, rounds=4, budget_s=self._job.sweep_s, fresh=1))
         await self._steps()

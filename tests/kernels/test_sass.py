@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from fa4top.analysis.sass_compare import compare
-from fa4top.engine.sass import Read, Wanted, read_setting
+from fa4top.engine.sass import Read, SassError, Wanted, read_file, read_setting
 from fa4top.targets.builtin.description import DESCRIPTION
+from fa4top.targets.cuda.tools import find_tool
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.kernels
@@ -52,3 +55,21 @@ def test_the_command_compares_and_gates() -> None:
     found = json.loads(done.stdout)
     assert found["difference"]["word"] in ("different", "same instructions")
     assert found["b"]["figures"]["spills"] == 0
+
+
+def test_a_host_object_is_opened_for_the_code_inside(tmp_path: Path) -> None:
+    nvcc = find_tool("nvcc")
+    if nvcc is None or shutil.which("g++") is None:
+        pytest.skip("needs nvcc and g++")
+    source = tmp_path / "k.cu"
+    source.write_text('extern "C" __global__ void twice(float* x) { x[threadIdx.x] = exp2f(x[threadIdx.x]); }')
+    made = subprocess.run(
+        [nvcc, "-arch=sm_90", "-c", "k.cu", "-o", "k.o"], cwd=tmp_path, capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("this nvcc can not compile here")
+    found = read_file(tmp_path / "k.o", "twice")
+    assert "twice" in found.kernel.name and found.kernel.mix.ex2 == 1 and found.kernel.registers
+    (tmp_path / "host.o").write_bytes(b"\x7fELF" + bytes(100))
+    with pytest.raises(SassError, match="holds no CUDA code"):
+        read_file(tmp_path / "host.o")

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.fork_trace import UnknownTrace, decode_block, decode_packed, pack_block
 from fa4top.analysis.hangs import explain, role_states
 from fa4top.analysis.layout import BufferLayout
 from fa4top.analysis.sample import Analysed, analyse_capture
-from fa4top.records import Shape
+from fa4top.cli.compact import render
+from fa4top.records import Plan, Shape
 from fa4top.targets.base import parse_shape
 from fa4top.targets.catalog import describe, shown_knobs
 from fa4top.targets.fa4.compiler import ptxas_version
@@ -24,6 +26,8 @@ from fa4top.targets.fork.geometry import kernel_geometry
 from fa4top.targets.fork.launch import RECORDED, recorded_block
 from fa4top.targets.fork.published import MODES, TFLOPS, published_tflops
 from fa4top.targets.presets import PRESETS
+from fa4top.ui.view import View
+from fa4top.ui.widgets.facts import Facts
 from fa4top.worker import faults
 from tests.fork.buffers import GROUPS, PERIOD, Recorder, buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
@@ -246,3 +250,14 @@ def test_the_timeline_shows_steps_that_the_full_ring_of_the_mma_role_still_saw()
     found = captured(words, 0)
     assert found.timeline is not None
     assert {row.role: bool(row.spans) for row in found.timeline.rows} == dict.fromkeys(RECORDED, True)
+
+
+def test_the_published_figure_stands_beside_the_live_one() -> None:
+    shape = parse_shape("b1-s32768-h24", SHAPE)
+    plan = Plan(1, "fa4-fork", "NVIDIA GB300", "GPU", "sm_103a", shape, setting(pv_mode="fp8"), 0, False)
+    snapshot = Snapshot(plan=plan, clean_us=8300.0, tflops=2540.0, own=(("softmax_period", 3962.0),))
+    text = render(snapshot)
+    assert "published              2677 TFLOP/s" in text and "softmax period 3962" in text
+    rows = ["".join(part for part, _ in row) for row in Facts().rows(snapshot, View(), 100, 4)]
+    assert "2 540 TFLOP/s  (published 2 677)" in rows[0] and "own    period 3 962" in rows[1]
+    assert "published" not in render(replace(snapshot, plan=replace(plan, device="stand-in")))

@@ -14,6 +14,7 @@ from pathlib import Path
 from fa4top.targets.launcher import TargetError
 
 TIMEOUT_S = 120.0
+ELF_CUDA = 190  # e_machine of a cubin
 WHEELS = {"nvdisasm": "nvidia-cuda-nvdisasm", "cuobjdump": "nvidia-cuda-cuobjdump", "ptxas": "nvidia-cuda-nvcc"}
 
 
@@ -84,6 +85,34 @@ def disassembly(cubin: Path, beside: str = "") -> str:
         TargetError: no tool, or it refuses.
     """
     return run_tool([need_tool("nvdisasm", beside), "-c", str(cubin)])
+
+
+def device_code(path: Path, folder: Path, beside: str = "") -> list[Path]:
+    """The cubins of an ELF file: itself, or, where it is an object or a program of the host, those inside it.
+
+    Args:
+        folder: where they are put.
+
+    Raises:
+        TargetError: there are none, or cuobjdump is missing.
+    """
+    with path.open("rb") as file:
+        head = file.read(20)
+    if int.from_bytes(head[18:20], "little") == ELF_CUDA:
+        return [path]
+    tool = need_tool("cuobjdump", beside)
+    done = subprocess.run(
+        [tool, "--extract-elf", "all", str(path.resolve())],
+        cwd=folder,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    found = sorted(folder.glob("*.cubin"), key=lambda made: -made.stat().st_size)
+    if not found:
+        words = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise TargetError("no device code", f"{path.name} holds no CUDA code: {words[:200]}", "")
+    return found
 
 
 def resources(cubin: Path, beside: str = "") -> dict[str, tuple[int, int]]:
