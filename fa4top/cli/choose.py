@@ -107,8 +107,13 @@ def choose_fork(gpu: str, python: str, fa4_path: str) -> Place:
         fail(f"target {FORK}: {error}", exits.NOTHING_TO_RUN_ON)
     if message := refusal(fork.checkout):
         fail(f"target {FORK}: {message}", exits.NOTHING_TO_RUN_ON)
-    if problem := interpreter_problem(description, python):
-        fail(f"target {FORK}: {problem}; --python PATH of the checkout's environment", exits.NOTHING_TO_RUN_ON)
+    # its kernels are timed on a CuPy stream; the stand-in has a device of its own
+    needs = description if fork.stand_in else replace(description, requires=(*description.requires, "cupy"))
+    if problem := interpreter_problem(needs, python):
+        fail(
+            f"target {FORK}: {problem}; --python PATH of the checkout's environment (pip install cupy-cuda13x there)",
+            exits.NOTHING_TO_RUN_ON,
+        )
     why = f"target {FORK}: {fork.sentence()}"
     if fork.stand_in:
         return Place(description, None, f"{why}: a stand-in without a GPU, everything here is simulated", fork)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from fa4top.analysis.fork_trace import UnknownTrace, decode_block, decode_packed
 from fa4top.analysis.hangs import explain, role_states
 from fa4top.analysis.layout import BufferLayout
 from fa4top.analysis.sample import Analysed, analyse_capture
+from fa4top.cli.choose import choose_fork
 from fa4top.cli.compact import render
 from fa4top.records import Plan, Shape
 from fa4top.targets.base import parse_shape
@@ -21,7 +23,7 @@ from fa4top.targets.fa4.compiler import ptxas_version
 from fa4top.targets.fork.checkout import NoCheckout
 from fa4top.targets.fork.description import DESCRIPTION, OFFERED, TARGET_KNOBS, notes, setting_hazard, shape_problem
 from fa4top.targets.fork.environment import prepare, strangers, variables
-from fa4top.targets.fork.find import find_fork, refusal
+from fa4top.targets.fork.find import STAND_IN, find_fork, refusal
 from fa4top.targets.fork.geometry import kernel_geometry
 from fa4top.targets.fork.launch import RECORDED, recorded_block
 from fa4top.targets.fork.published import MODES, TFLOPS, published_tflops
@@ -261,3 +263,13 @@ def test_the_published_figure_stands_beside_the_live_one() -> None:
     rows = ["".join(part for part, _ in row) for row in Facts().rows(snapshot, View(), 100, 4)]
     assert "2 540 TFLOP/s  (published 2 677)" in rows[0] and "own    period 3 962" in rows[1]
     assert "published" not in render(replace(snapshot, plan=replace(plan, device="stand-in")))
+
+
+def test_a_real_checkout_needs_cupy_in_its_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    top = write_stand_in(tmp_path / "real")
+    (top / "flash_attn" / "cute" / STAND_IN).unlink()
+    with pytest.raises(SystemExit) as ended:
+        choose_fork("", sys.executable, str(top))
+    assert ended.value.code == 3
+    said = capsys.readouterr().err
+    assert "lacks" in said and "cupy" in said and "pip install cupy-cuda13x there" in said
