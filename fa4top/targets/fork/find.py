@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fa4top.targets.fork.checkout import INTERFACE, KERNEL, PACKAGE, Checkout, NoCheckout, inspect_checkout
 
-STAND_IN = "fa4top_stand_in.py"  # our tests' package carries it: no GPU, NumPy arithmetic
+STAND_IN = "fa4top_stand_in.py"  # our tests' package carries it: no GPU, arithmetic on the CPU
 
 
 @dataclass(frozen=True)

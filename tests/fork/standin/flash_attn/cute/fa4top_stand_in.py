@@ -74,4 +74,4 @@ class Device:
 
     def versions(self) -> dict[str, str]:
         """Says what it is."""
-        return {"device": "stand-in: NumPy, no GPU; nothing is measured"}
+        return {"device": "stand-in: the CPU, no GPU; nothing is measured"}

@@ -1,4 +1,4 @@
-"""The stand-in's kernel: reads its knobs when the real one does, computes in NumPy, writes the trace as it would."""
+"""The stand-in's kernel: reads its knobs when the real one does, computes on the CPU, writes the trace as it would."""
 
 from __future__ import annotations
 
