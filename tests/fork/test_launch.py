@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -212,7 +213,9 @@ def test_probes_costs_are_a_sweep(tmp_path: Path, cache: Path) -> None:
     top = write_stand_in(tmp_path / "fork")
     done = run("sweep", "probes=off,empty,global", "--fa4-path", str(top), "--shape", SHAPE, "--set", "pv_mode=fp8")
     assert done.returncode == 0, done.stderr
-    assert "keep probes off" in done.stdout and "global is 70." in done.stdout and "SIMULATED" in done.stdout
+    assert "keep probes off" in done.stdout and "SIMULATED" in done.stdout
+    found = re.search(r"global is ([\d.]+)% slower than off", done.stdout)
+    assert found is not None and 69.0 < float(found[1]) < 71.0, done.stdout
 
 
 def test_a_hang_is_read_from_global_memory_and_from_a_ring_it_is_not(tmp_path: Path, cache: Path) -> None:
