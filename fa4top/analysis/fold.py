@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -607,6 +607,14 @@ def _histogram(recent: list[_Traced]) -> tuple[tuple[str, tuple[int, ...]], ...]
         thinned = pooled[:: max(1, len(pooled) // 512)]
         result.append((name, tuple(int(x) for x in thinned)))
     return tuple(result)
+
+
+def fold_records(records: Iterable[Envelope]) -> Snapshot:
+    """The state after all of them."""
+    fold = Fold()
+    for record in records:
+        fold.feed(record)
+    return fold.snapshot()
 
 
 def _with_verdict(snapshot: Snapshot) -> Snapshot:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fa4top.analysis.flowgraph import FlowGraph, flow_graph
 from fa4top.analysis.sass import Instruction, parse_sass
@@ -167,7 +167,7 @@ def _roles(instructions: Sequence[Instruction]) -> list[RoleSass]:
     for role in roles:
         number = sum(other.name.rstrip("0123456789") == role.name for other in merged.values())
         key = role.name if not number else f"{role.name}{number + 1}"
-        merged[key] = RoleSass(**{**role.__dict__, "name": key})
+        merged[key] = replace(role, name=key)
     return list(merged.values())
 
 

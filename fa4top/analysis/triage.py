@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fa4top.analysis.floors import RATES
+from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.sass_compare import headline
 from fa4top.analysis.triage_rules import HIGH, LOW, MEDIUM, SPOILING, Evidence, found_in, sweep_if
 from fa4top.analysis.verdict import HIGH_WAIT, lead_role
@@ -156,6 +157,11 @@ def _split(e: Evidence, said: str, findings: list[TriageFinding]) -> tuple[str, 
 # what to act on first; what is not named comes with the limit of the step itself
 URGENCY = {"output": 0, "foreign process": 1, "flaky": 1, "spills": 2, "split": 3, "clock": 3, "slow SM": 3, "load": 4,
            "launch": 4, "recompiling": 4, "conversion": 4, "bound": 5}  # fmt: skip
+
+
+def next_experiments(snapshot: Snapshot) -> list[str]:
+    """Commands of the findings in the steps' order, each once."""
+    return list(dict.fromkeys(f.command for step in snapshot.triage_steps for f in step.findings if f.command))
 
 
 def answer(steps: list[TriageStep]) -> str:

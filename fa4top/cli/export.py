@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -12,10 +13,10 @@ from pathlib import Path
 import click
 
 from fa4top.analysis.export import Exported, SpanRow, TableRow, export_session
-from fa4top.analysis.fold import Fold, Snapshot
+from fa4top.analysis.fold import Snapshot, fold_records
 from fa4top.cli import compact, exits
 from fa4top.cli.choose import fail
-from fa4top.cli.report import markdown, page, plain_page
+from fa4top.cli.report import figures, markdown, page, plain_page
 from fa4top.session.reading import LogError, read_log
 
 EPILOG = """\b
@@ -47,13 +48,10 @@ def command(session: Path, kind: str, out: Path | None) -> None:
     Spans are those of traced launches (a few steps each), a track a role and kind of span, because asynchronous work
     overlaps; counters are clean kernel times, periods, clock and power. SIMULATED and traced stand in the names.
     """
-    fold = Fold()
     try:
         records = list(read_log(session))
     except LogError as error:
         fail(str(error), exits.USAGE)
-    for record in records:
-        fold.feed(record)
     found = export_session(records)
     if kind in ("perfetto", "chrome") and not found.spans and not found.counters:
         fail(f"{session} holds neither timelines nor bursts", exits.USAGE)
@@ -64,8 +62,8 @@ def command(session: Path, kind: str, out: Path | None) -> None:
         "chrome": lambda: chrome(found),
         "csv": lambda: table_csv(found),
         "parquet": lambda: parquet(found),
-        "md": lambda: _markdown(fold.snapshot(), str(session)),
-        "html": lambda: _html(fold.snapshot(), str(session)),
+        "md": lambda: _markdown(fold_records(records), str(session)),
+        "html": lambda: _html(fold_records(records), str(session)),
     }
     try:
         data = writers[kind]()
@@ -193,8 +191,6 @@ def chrome(found: Exported) -> bytes:
 
 def table_csv(found: Exported) -> bytes:
     """The long table."""
-    import io
-
     text = io.StringIO()
     writer = csv.DictWriter(text, [each.name for each in fields(TableRow)])
     writer.writeheader()
@@ -204,8 +200,6 @@ def table_csv(found: Exported) -> bytes:
 
 def parquet(found: Exported) -> bytes:
     """The long table; facts about the session are in the file's metadata."""
-    import io
-
     import pyarrow
     from pyarrow import parquet as writer
 
@@ -225,7 +219,5 @@ def _markdown(snapshot: Snapshot, session: str) -> bytes:
 
 def _html(snapshot: Snapshot, session: str) -> bytes:
     if snapshot.triage is not None:
-        from fa4top.cli.report import figures
-
         return page(snapshot, session, figures(snapshot)).encode()
     return plain_page(compact.title(snapshot), compact.render(snapshot)).encode()

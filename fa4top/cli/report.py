@@ -15,6 +15,7 @@ from fa4top.analysis.verdict import lead_role
 from fa4top.records import SweepPoint, to_line
 from fa4top.session.reading import read_log
 from fa4top.session.sharing import shareable
+from fa4top.targets.base import format_shape
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24;
@@ -61,8 +62,6 @@ def write_session(session: Path, folder: Path) -> Path:
 def _facts(snapshot: Snapshot) -> list[tuple[str, str]]:
     run = snapshot.triage
     assert run is not None
-    from fa4top.targets.base import format_shape
-
     facts = [
         ("target", f"{run.target} on {run.device} ({run.arch})"),
         ("shape", format_shape(run.shape) + (" causal" if run.shape.causal else "") + f" {run.shape.dtype}"),

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.triage import TITLES, answer, triage
+from fa4top.analysis.fold import Snapshot, fold_records
+from fa4top.analysis.triage import TITLES, answer, next_experiments, triage
 from fa4top.analysis.triage_rules import Evidence
 from fa4top.cli import exits
 from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
@@ -22,6 +22,7 @@ from fa4top.engine.jobs import TriageJob, job_to_data
 from fa4top.engine.sass import SassError, Wanted, read_setting
 from fa4top.engine.sass_job import READABLE
 from fa4top.records import Envelope, Plan, TriageRun, stamp, to_line
+from fa4top.session.reading import LogError, read_log
 from fa4top.targets.base import ShapeError, format_shape, parse_shape
 from fa4top.targets.catalog import describe
 
@@ -136,16 +137,10 @@ def compiled_only(arch: str, options: dict[str, Any]) -> Snapshot:
 
 
 def _recorded(path: Path) -> Snapshot:
-    from fa4top.analysis.fold import Fold
-    from fa4top.session.reading import LogError, read_log
-
-    fold = Fold()
     try:
-        for record in read_log(path):
-            fold.feed(record)
+        snapshot = fold_records(read_log(path))
     except LogError as error:
         fail(str(error), exits.USAGE)
-    snapshot = fold.snapshot()
     if snapshot.triage is None:
         fail(f"{path} holds no triage; fa4top triage makes one", exits.USAGE)
     return snapshot
@@ -190,8 +185,3 @@ def render(snapshot: Snapshot) -> str:
     lines += ["", f"> {run.text}{mark}"]
     lines += [f"  try: {command}" for command in next_experiments(snapshot)]
     return "\n".join(lines)
-
-
-def next_experiments(snapshot: Snapshot) -> list[str]:
-    """Commands of the findings, each once."""
-    return list(dict.fromkeys(f.command for step in snapshot.triage_steps for f in step.findings if f.command))

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fa4top.analysis.sass_kernel import KernelSass, NoKernel, read_kernel
@@ -158,7 +158,7 @@ def _read_cubin(path: Path, name: str, versions: dict[str, str], beside: str, pt
         raise SassError(error.text, error.hint) from error
     registers, stack = usage.get(kernel.name, (None, None))
     versions = {**versions, "nvdisasm": tools.version_of(tools.need_tool("nvdisasm", beside))}
-    described = read_kernel(text, registers, stack, kernel.name)
+    described = replace(kernel, registers=registers, stack_bytes=stack)
     return Read(described, versions, hashlib.sha256(path.read_bytes()).hexdigest()[:16], ptx)
 
 

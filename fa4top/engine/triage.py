@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from fa4top.analysis.fold import Fold, Snapshot
+from fa4top.analysis.fold import Snapshot, fold_records
 from fa4top.analysis.sass_kernel import KernelSass
 from fa4top.analysis.triage import answer, triage
 from fa4top.analysis.triage_rules import Evidence
@@ -201,10 +201,7 @@ class _Triage:
 
 
 def _snapshot(folder: Path) -> Snapshot:
-    fold = Fold()
-    for record in read_log(folder):
-        fold.feed(record)
-    return fold.snapshot()
+    return fold_records(read_log(folder))
 
 
 def evidence(order: Order, snapshot: Snapshot, sass: KernelSass | None, why_not: str) -> Evidence:

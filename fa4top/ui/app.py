@@ -17,6 +17,7 @@ from textual.app import App, SystemCommand
 from textual.screen import Screen
 
 from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.triage import next_experiments
 from fa4top.analysis.verdict import lead_role
 from fa4top.engine.jobs import job_of_command, job_to_data, knob_values, margin_share
 from fa4top.engine.order import Order
@@ -326,8 +327,7 @@ class Fa4topApp(App[str]):
 
     def action_next_experiment(self) -> None:
         """Run what the triage suggests first."""
-        steps = self._snapshot.triage_steps
-        command = next((f.command for step in steps for f in step.findings if f.command), "")
+        command = next(iter(next_experiments(self._snapshot)), "")
         job = job_of_command(command)
         if not isinstance(self.screen, TriageScreen) or not command:
             return

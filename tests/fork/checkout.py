@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from tests.fork.sources import GEMM
+
 STAND_IN = Path(__file__).parent / "standin"
-GEMM = {"v0": "", "v1": ", prof_ts_addrs=None", "v2": ", prof_ts_addrs=None, prof_ts_smem=None"}
 
 
 def write_stand_in(top: Path, version: str = "v2") -> Path:

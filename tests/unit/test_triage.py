@@ -13,11 +13,11 @@ from click.testing import CliRunner
 
 from fa4top.analysis.fold import Fold, RoleView, Snapshot
 from fa4top.analysis.sass_kernel import KernelSass, read_kernel
-from fa4top.analysis.triage import answer, triage
+from fa4top.analysis.triage import answer, next_experiments, triage
 from fa4top.analysis.triage_rules import Evidence
 from fa4top.analysis.verdict import Account
 from fa4top.cli.report import markdown, page, write_report
-from fa4top.cli.triage import command, next_experiments
+from fa4top.cli.triage import command
 from fa4top.engine.jobs import TriageJob, job_to_data
 from fa4top.engine.order import Order
 from fa4top.engine.start import connect, start_engine

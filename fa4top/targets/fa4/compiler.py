@@ -1,9 +1,12 @@
-"""Which ptxas the CuTe DSL carries inside its library: it moves results by 20% (contract, 5.I). Nothing is imported."""
+"""Versions of packages and of the ptxas that the CuTe DSL carries inside its library, which moves results by 20%
+(contract, 5.I). Nothing is imported."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import mmap
+from collections.abc import Iterable
 from pathlib import Path
 
 MARKER = b"Cuda compilation tools, release "
@@ -31,3 +34,23 @@ def dsl_compiler(flavour: str) -> str:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return ptxas_version(data)
     return ""
+
+
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Versions of those distributions that are there, and what the CuTe DSL compiles with: flavour and ptxas."""
+    found: dict[str, str] = {}
+    for name in names:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    for flavour in ("cu13", "cu12"):
+        try:
+            importlib.metadata.version(f"nvidia-cutlass-dsl-libs-{flavour}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        found["dsl flavour"] = flavour
+        break
+    if compiler := dsl_compiler(found.get("dsl flavour", "")):
+        found["nvPTXCompiler"] = compiler
+    return found

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from fa4top.targets.fa4 import attributes
-from fa4top.targets.fa4.compiler import dsl_compiler
+from fa4top.targets.fa4.compiler import installed_versions
 from fa4top.targets.fa4.probes import KNOWN_GOOD
 from fa4top.targets.launcher import TargetError
 
 
 def versions() -> dict[str, str]:
     """Versions that move results: the package, the DSL and its flavour, torch, CuPy."""
-    found: dict[str, str] = {}
-    for name in ("flash-attn-4", "nvidia-cutlass-dsl", "quack-kernels", "apache-tvm-ffi", "torch"):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    for flavour in ("cu13", "cu12"):
-        try:
-            importlib.metadata.version(f"nvidia-cutlass-dsl-libs-{flavour}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        found["dsl flavour"] = flavour
-        break
-    if compiler := dsl_compiler(found.get("dsl flavour", "")):
-        found["nvPTXCompiler"] = compiler
-    return found
+    return installed_versions(("flash-attn-4", "nvidia-cutlass-dsl", "quack-kernels", "apache-tvm-ffi", "torch"))
 
 
 def known_good(found: dict[str, str]) -> str | None:

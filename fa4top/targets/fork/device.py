@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.targets.base import handicap_percent
 from fa4top.targets.fork.modes import SM100, SM103
 from fa4top.targets.launcher import Burst, LaunchRequest, TargetError
 
@@ -69,8 +70,6 @@ class CudaDevice:
     def __init__(self, request: LaunchRequest) -> None:
         import cupy
         import torch
-
-        from fa4top.targets.base import handicap_percent
 
         cupy.cuda.Device(0).use()
         properties = cupy.cuda.runtime.getDeviceProperties(0)

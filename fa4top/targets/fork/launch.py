@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.fork_trace import GROUPS, UnknownTrace, decode_packed, sacrificial
+from fa4top.analysis.fork_trace import (
+    GROUPS,
+    UnknownTrace,
+    decode_block,
+    decode_packed,
+    pack_block,
+    read_header,
+    recorded_blocks,
+    sacrificial,
+)
 from fa4top.analysis.layout import BufferLayout
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
@@ -228,8 +237,6 @@ class ForkLauncher:
                 "its events lie in shared memory until the kernel ends, so nothing can be read; "
                 f"--set {environment.RING}=0 records into global memory",
             )
-        from fa4top.analysis.fork_trace import pack_block, recorded_blocks
-
         words = self._device.peek(self._buffer())
         found = [block for block, _ in recorded_blocks(words)]
         if not found:
@@ -248,8 +255,6 @@ class ForkLauncher:
 
 
 def _header(words: Any) -> tuple[int, int, int, npt.NDArray[np.uint32]]:
-    from fa4top.analysis.fork_trace import read_header
-
     head = words[:2].cpu().numpy().view(np.uint32).copy()
     # the size is all that read_header takes from the rest
     blocks, groups, slots = read_header(np.concatenate([head, np.zeros(2, dtype=np.uint32)]), int(words.numel()))
@@ -278,7 +283,6 @@ def recorded_block(firsts: npt.NDArray[np.uint32], cta: int) -> int:
 
 def hung_block(words: npt.NDArray[np.uint32], found: list[int]) -> int:
     """The block with the fewest events: where all stand still, it stood still first."""
-    from fa4top.analysis.fork_trace import decode_block
 
     def events(block: int) -> int:
         return sum(role.stream.recorded for role in decode_block(words, block).roles)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from fa4top.targets.fa4.compiler import dsl_compiler
+from fa4top.targets.fa4.compiler import installed_versions
 from fa4top.targets.fa4.package import SpyCache
 from fa4top.targets.fork.checkout import Checkout, find_bench, inspect_checkout
 from fa4top.targets.fork.environment import PATH_VARIABLE
@@ -104,21 +103,8 @@ class Package:
         found = {"profiler": self.checkout.profiler}
         if self.checkout.commit:
             found["commit"] = self.checkout.commit
-        for name in ("flash-attn-4", "nvidia-cutlass-dsl", "torch", "flashinfer-python", "quack-kernels"):
-            try:
-                found[name] = importlib.metadata.version(name)
-            except importlib.metadata.PackageNotFoundError:
-                continue
-        for flavour in ("cu13", "cu12"):
-            try:
-                importlib.metadata.version(f"nvidia-cutlass-dsl-libs-{flavour}")
-            except importlib.metadata.PackageNotFoundError:
-                continue
-            found["dsl flavour"] = flavour
-            break
-        if compiler := dsl_compiler(found.get("dsl flavour", "")):
-            found["nvPTXCompiler"] = compiler
-        return found
+        names = ("flash-attn-4", "nvidia-cutlass-dsl", "torch", "flashinfer-python", "quack-kernels")
+        return found | installed_versions(names)
 
 
 def _spec(name: str) -> Any:

@@ -6,6 +6,7 @@ import textwrap
 
 from fa4top.analysis.fold import Snapshot
 from fa4top.analysis.sass_kernel import UNIT_NAMES
+from fa4top.analysis.triage import next_experiments
 from fa4top.records import Repeats, SassReport, TriageStep
 from fa4top.targets.base import format_shape
 from fa4top.ui.glyphs import Row
@@ -167,7 +168,7 @@ class TriageSentence(VerdictLine):
             return "triage: which class of fix is left?"
         if run.state != "done":
             return f"{run.state}: {run.text}"
-        commands = [f.command for step in snapshot.triage_steps for f in step.findings if f.command]
+        commands = next_experiments(snapshot)
         live = not self._view.replay and not self._view.ended
         if not commands:
             return run.text
