@@ -24,13 +24,14 @@ import click
 
 from fa4top.cli.choose import make_order
 from fa4top.cli.options import run_options
-from fa4top.engine import ab, pace
-from fa4top.engine import arms as arms_module
-from fa4top.engine.arms import Blocks
-from fa4top.engine.jobs import AbJob
+from fa4top.engine import pace
+from fa4top.engine.jobs import ab
+from fa4top.engine.jobs import arms as arms_module
+from fa4top.engine.jobs.arms import Blocks
 from fa4top.engine.live import LiveProgram
-from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
+from fa4top.orders.jobs import AbJob
+from fa4top.orders.order import Order
 from fa4top.session.config import load_config
 
 TARGET = os.environ.get("FA4TOP_BENCH_TARGET", "builtin")

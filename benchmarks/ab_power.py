@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fa4top.analysis.ab_verdict import resolution
-from fa4top.analysis.evidence import ALPHA, F64, first_calls
+from fa4top.analysis.compare.evidence import ALPHA, F64, first_calls
+from fa4top.analysis.compare.verdict import resolution
 
 BLOCKS, PILOT = 200, 4
 LOOKS = (12, 20, 40, 100, 200)

@@ -12,14 +12,14 @@ import time
 
 import numpy as np
 
-from fa4top.analysis.sample import analyse_capture
+from fa4top.analysis.trace.sample import analyse_capture
 from fa4top.records import Shape
 from fa4top.targets.base import attention_flops
 from fa4top.targets.builtin.description import DESCRIPTION
 from fa4top.targets.builtin.launch import BuiltinLauncher
-from fa4top.targets.launcher import LaunchRequest
+from fa4top.orders.commands import LaunchRequest
 
-SHAPE = Shape(1, 8192, 8192, 24, 24, 128, 128)
+SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {"p_split": "1/2"},

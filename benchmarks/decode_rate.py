@@ -21,9 +21,9 @@ import numpy.typing as npt
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from fa4top.analysis.decode import decode_events, decode_records, pair  # noqa: E402
-from fa4top.analysis.events import WIDE_STEP, event_id  # noqa: E402
-from fa4top.analysis.layout import BEGIN, END, GENERATION_SHIFT, MARK, WIDE  # noqa: E402
+from fa4top.analysis.trace.decode import decode_events, decode_records, pair  # noqa: E402
+from fa4top.analysis.trace.events import WIDE_STEP, event_id  # noqa: E402
+from fa4top.analysis.trace.layout import BEGIN, END, GENERATION_SHIFT, MARK, WIDE  # noqa: E402
 
 GENERATION = 7
 

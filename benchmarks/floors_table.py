@@ -12,9 +12,9 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from fa4top.analysis.floors import RATES, sass_floors
-from fa4top.analysis.sass_compare import step_of
-from fa4top.engine.sass import Wanted, read_setting
+from fa4top.analysis.chip.floors import RATES, sass_floors
+from fa4top.analysis.sass.compare import step_of
+from fa4top.engine.sass_reading import Wanted, read_setting
 from fa4top.targets.fa4.description import DESCRIPTION
 
 ELEMENTS = 256 * 128  # of S, a CTA and step

@@ -28,8 +28,8 @@ import click
 
 from fa4top.cli.choose import make_order
 from fa4top.cli.options import run_options
-from fa4top.engine.order import Order
-from fa4top.engine.start import Control, connect, start_engine
+from fa4top.engine.client import Control, connect, start_engine
+from fa4top.orders.order import Order
 from fa4top.records import AbArm, AbState, CleanBurst, EngineState, Envelope, HangReport
 from fa4top.session.config import load_config
 from fa4top.session.reading import read_log

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from fa4top.cli.choose import make_order  # noqa: E402
-from fa4top.engine.start import connect, start_engine  # noqa: E402
+from fa4top.engine.client import connect, start_engine  # noqa: E402
 from fa4top.records import Fault, Notice, TraceSample  # noqa: E402
 from fa4top.session.config import Config  # noqa: E402
 from fa4top.session.following import Follower  # noqa: E402

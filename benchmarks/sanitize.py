@@ -18,9 +18,9 @@ from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, DESCRIPTION
 from fa4top.targets.builtin.launch import BuiltinLauncher
 from fa4top.targets.cuda.compile import Cubin, compile_kernel
-from fa4top.targets.launcher import LaunchRequest
+from fa4top.orders.commands import LaunchRequest
 
-SHAPE = Shape(1, 256, 640, 2, 1, 128, 128)
+SHAPE = Shape(batch=1, seqlen_q=256, seqlen_k=640, heads=2, kv_heads=1, head_dim=128, head_dim_v=128)
 SETTINGS: tuple[dict[str, str], ...] = (
     {},
     {"pv_mode": "fp8"},

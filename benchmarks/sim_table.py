@@ -16,8 +16,8 @@ from fa4top.records import Shape  # noqa: E402
 from fa4top.targets.sim.chips import load_chip  # noqa: E402
 from fa4top.targets.sim.device import Device  # noqa: E402
 
-LONG = Shape(1, 32768, 32768, 24, 24, 128, 128)
-SHORT = Shape(1, 4096, 4096, 24, 24, 128, 128)
+LONG = Shape(batch=1, seqlen_q=32768, seqlen_k=32768, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
+SHORT = Shape(batch=1, seqlen_q=4096, seqlen_k=4096, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 # TFLOP/s; sources: docs/simulator.md
 PUBLISHED = {
     ("gb300", "bf16", "3/4", 32768): 2235,

@@ -19,7 +19,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from fa4top.engine.start import connect, find_live  # noqa: E402
+from fa4top.engine.client import connect, find_live  # noqa: E402
 from tests.pty.harness import Terminal  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")

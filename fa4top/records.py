@@ -6,8 +6,9 @@ below; ``simulated`` stands in every line of a simulated session. The same lines
 recording, the replay input, the test fixture and the export input.
 
 This module needs the standard library alone, because workers run under foreign interpreters (Python >= 3.10).
-Reading with validation is ``fa4top.analysis.logfile``. Unknown kinds and newer minor versions are skipped with a
-notice on reading; a newer major version is refused.
+Reading with validation is ``fa4top.session.reading``. Unknown kinds and newer minor versions are skipped with a
+notice on reading; a newer major version is refused. What a minor version added is filled in for older logs by
+``fa4top.session.upgrade``.
 """
 
 from __future__ import annotations
@@ -19,25 +20,30 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 3
+SCHEMA_MINOR = 4
 
 KINDS: dict[str, type[Body]] = {}
 
 
 class Body:
-    """Base of all record bodies; ``kind`` is the tag in the envelope."""
+    """Base of all record bodies; ``kind`` is the tag in the envelope.
+
+    ``scene``: what a jump in a replay must take in, however long ago it was recorded: all that is not one of many
+    samples of the last minute. ``numbers``: figures that a person waits for while things compile.
+    """
 
     kind: ClassVar[str] = ""
+    scene: ClassVar[bool] = True
+    numbers: ClassVar[bool] = False
 
-    def __init_subclass__(cls, kind: str = "", **kwargs: Any) -> None:
+    def __init_subclass__(cls, kind: str = "", scene: bool = True, numbers: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if kind:
-            cls.kind = kind
-            # dataclass(slots=True) creates the class a second time; the later one is the real one
+            cls.kind, cls.scene, cls.numbers = kind, scene, numbers
             KINDS[kind] = cls
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Header(Body, kind="header"):
     """First record of every log."""
 
@@ -51,7 +57,7 @@ class Header(Body, kind="header"):
     simulated: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Shape:
     """One attention problem. Lengths in tokens; ``dtype`` is bf16, fp16 or fp8."""
 
@@ -66,9 +72,18 @@ class Shape:
     dtype: str = "bf16"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What others published for this chip, shape and setting."""
+
+    tflops: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan(Body, kind="plan"):
-    """What is measured from here on: one (target, shape, setting) on one GPU."""
+    """What is measured from here on: one (target, shape, setting) on one GPU. ``quiet`` are knobs at a default that
+    says nothing (auto, 0, off): screens leave them out."""
 
     plan_id: int
     target: str
@@ -80,9 +95,31 @@ class Plan(Body, kind="plan"):
     seed: int
     simulated: bool
     unsafe: bool = False
+    quiet: list[str] = field(default_factory=list)
+    published: Published | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class RoleMap:
+    """A target's roles as viewers need them: ``names`` in drawing order; ``lead``, whose period is the kernel's;
+    ``mma``, those whose waits say what the tensor cores wait for, the one that is shown first."""
+
+    names: list[str]
+    lead: str
+    mma: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepWork:
+    """What one element of S asks of the chip's units: formats of the operands of QK and PV (bf16, fp8, nvfp4, ...), and
+    exponentials that MUFU computes for it; None where that is not known."""
+
+    qk_format: str
+    pv_format: str
+    exp2_per_element: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Geometry:
     """How the kernel is laid out on the chip; what the derived metrics need.
 
@@ -100,9 +137,10 @@ class Geometry:
     persistent: bool
     flops: float
     cta_stride: int = 1
+    work: StepWork | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkerState(Body, kind="worker"):
     """A worker's life: starting, importing, compiling, compiled, checking, ready, stopped, dead."""
 
@@ -116,9 +154,10 @@ class WorkerState(Body, kind="worker"):
     versions: dict[str, str] = field(default_factory=dict)
     geometry: Geometry | None = None
     probe_sets: list[str] = field(default_factory=list)
+    roles: RoleMap | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check(Body, kind="check"):
     """Output of a worker against an FP32 reference on sampled rows; errors are relative to the reference's RMS."""
 
@@ -134,7 +173,7 @@ class Check(Body, kind="check"):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SassReport(Body, kind="sass"):
     """One setting's compiled code: counts by name (analysis/sass_compare.py), a sentence, and how it differs from the
     first of the same run. ``error``: why it could not be read."""
@@ -150,22 +189,23 @@ class SassReport(Body, kind="sass"):
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TriageFinding:
     """One thing that a rule saw. ``confidence``: high, medium or low; ``falsify``: what would show that it is not so;
-    ``command``: the next experiment, '' where there is none."""
+    ``job``: the next experiment (orders/jobs.py), {} where there is none; ``command``: the same as a command line."""
 
     key: str
     text: str
     confidence: str
     falsify: str
-    command: str
+    job: dict[str, Any] = field(default_factory=dict)
+    command: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TriageStep(Body, kind="triage_step"):
     """One of the method's six steps. ``state``: found (something to act on), clear (a class of fix is ruled out) or
-    unknown (not looked at, and why)."""
+    unknown (not looked at, and why). ``said``: keys of the findings whose text is the conclusion's."""
 
     run_id: int
     number: int
@@ -175,11 +215,13 @@ class TriageStep(Body, kind="triage_step"):
     conclusion: str
     rules_out: str
     findings: list[TriageFinding] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TriageRun(Body, kind="triage"):
-    """A triage's plan and course: running (``text`` says what), done (``text`` is the answer), failed or stopped."""
+    """A triage's plan and course: running (``text`` says what), done (``text`` is the answer), failed or stopped.
+    ``best`` is the part of the answer to act on, ``rest`` what else is so."""
 
     run_id: int
     target: str
@@ -190,9 +232,11 @@ class TriageRun(Body, kind="triage"):
     state: str
     text: str = ""
     unsafe: bool = False
+    best: str = ""
+    rest: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CheckRun(Body, kind="check_run"):
     """A check's plan and course: running, done or failed. ``bisect``: find the knob that changes the output.
     ``passed`` is None until it is done."""
@@ -212,7 +256,7 @@ class CheckRun(Body, kind="check_run"):
     unsafe: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Repeats(Body, kind="repeats"):
     """One setting launched many times in one fresh process, into buffers full of NaN.
 
@@ -233,7 +277,6 @@ class Repeats(Body, kind="repeats"):
     against: str = ""
     differing_elements: int = 0
     max_difference: float = 0.0
-    mean_difference: float = 0.0
     differs_where: str = ""
     rms_error: float | None = None
     baseline_rms_error: float | None = None
@@ -242,8 +285,8 @@ class Repeats(Body, kind="repeats"):
     inputs: str = ""
 
 
-@dataclass(frozen=True)
-class CleanBurst(Body, kind="clean"):
+@dataclass(frozen=True, kw_only=True)
+class CleanBurst(Body, kind="clean", scene=False):
     """One burst of the clean twin: time of every launch, the SM clock during the burst where it is known, and the L2
     before each launch: warm (as the launch before left it) or cold (overwritten). ``host_us``: what the host needs to
     queue one launch."""
@@ -257,7 +300,7 @@ class CleanBurst(Body, kind="clean"):
     host_us: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoleSample:
     """One role of one traced launch. Cycles of the SM clock; ``waits_cycles`` are means per step by cause;
     a cause missing there was not measured in this probe set."""
@@ -275,7 +318,7 @@ class RoleSample:
     periods_cycles: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Losses:
     """What did not become a number in one launch. Counts of events."""
 
@@ -287,11 +330,12 @@ class Losses:
 
 @dataclass(frozen=True)
 class Span:
-    """One bar of the timeline: cycles from the timeline's start."""
+    """One bar of the timeline: cycles from the timeline's start. ``wait``: nothing is done in it but waiting."""
 
     name: str
     begin_cycles: int
     end_cycles: int
+    wait: bool = False
 
 
 @dataclass(frozen=True)
@@ -302,7 +346,7 @@ class TimelineRow:
     spans: list[Span]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Timeline:
     """A few steps of one launch as a Gantt chart. Same SM for all rows, so one clock."""
 
@@ -313,8 +357,8 @@ class Timeline:
     rows: list[TimelineRow]
 
 
-@dataclass(frozen=True)
-class TraceSample(Body, kind="trace"):
+@dataclass(frozen=True, kw_only=True)
+class TraceSample(Body, kind="trace", scene=False, numbers=True):
     """One launch of the traced twin, decoded. ``own``: the target's figures by its own definitions, cycles."""
 
     worker: str
@@ -334,8 +378,8 @@ class TraceSample(Body, kind="trace"):
     own: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class GpuSample(Body, kind="gpu"):
+@dataclass(frozen=True, kw_only=True)
+class GpuSample(Body, kind="gpu", scene=False):
     """What NVML (or the simulated device) says between bursts. None: not available here.
 
     ``held_back`` are NVML's running counters by reason: one that moves tells of a clock held back between two readings.
@@ -356,8 +400,8 @@ class GpuSample(Body, kind="gpu"):
     held_back: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class BenchResult(Body, kind="bench"):
+@dataclass(frozen=True, kw_only=True)
+class BenchResult(Body, kind="bench", numbers=True):
     """One microbenchmark on one chip.
 
     ``status``: measured; compiled (SASS checked, not run); refused (``text`` says why: what SASS held, or a figure
@@ -390,7 +434,7 @@ class BenchResult(Body, kind="bench"):
     compiler: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepState(Body, kind="sweep"):
     """A sweep's plan and course: running, done, or stopped (cut short).
 
@@ -421,8 +465,8 @@ class SweepState(Body, kind="sweep"):
     unsafe: bool = False
 
 
-@dataclass(frozen=True)
-class SweepBlock(Body, kind="sweep_block"):
+@dataclass(frozen=True, kw_only=True)
+class SweepBlock(Body, kind="sweep_block", scene=False):
     """One block of a sweep: all live settings (by value) in random order, then in reverse. Times of every launch.
 
     ``phase``: measure, or fresh (the best again, in fresh processes and on fresh data). The pilot blocks set the scale
@@ -441,12 +485,12 @@ class SweepBlock(Body, kind="sweep_block"):
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class SweepPoint(Body, kind="sweep_point"):
+@dataclass(frozen=True, kw_only=True)
+class SweepPoint(Body, kind="sweep_point", numbers=True):
     """One setting of a sweep: medians with p5 and p95, from fresh workers. A later point of the same place replaces it.
 
     ``tflops`` and ``time_us`` are the clean twin's, over bursts; ``period_cycles`` is the traced period of the lead
-    role; waits are means a step of the MMA role, in cycles and as a share of its step. ``status``: measured, refused,
+    role; waits are means a step of the MMA role, as a share of its step. ``status``: measured, refused,
     failed, or null (the baseline again, which must not differ from it).
 
     ``word`` and ``verdict`` are against the series' baseline, its change of time in percent with the interval;
@@ -468,8 +512,6 @@ class SweepPoint(Body, kind="sweep_point"):
     period_cycles: float | None = None
     period_p5_cycles: float | None = None
     period_p95_cycles: float | None = None
-    wait_p_cycles: float | None = None
-    wait_p_rest_cycles: float | None = None
     wait_p_share: float | None = None
     wait_p_rest_share: float | None = None
     probe_effect: float | None = None
@@ -492,9 +534,11 @@ class SweepPoint(Body, kind="sweep_point"):
     fresh_word: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AbState(Body, kind="ab"):
     """An A/B's plan and course: starting, running, done, stopped (cut short), failed, or cleared by a viewer.
+
+    ``word`` is the strongest of the verdict; ``equivalent`` may hold beside faster or slower.
 
     ``margin`` is relative and set before the run. ``rho`` is the scale of the evidence, from the pilot; ``mode`` is
     burst or sustained; ``tier`` 1: this pair of processes, 2: replicated over fresh pairs. ``l2`` is its state before
@@ -520,10 +564,11 @@ class AbState(Body, kind="ab"):
     l2: str = "warm"
     l2_gap_percent: dict[str, float] = field(default_factory=dict)
     unsafe: bool = False
+    equivalent: bool = False
 
 
-@dataclass(frozen=True)
-class AbBlock(Body, kind="ab_block"):
+@dataclass(frozen=True, kw_only=True)
+class AbBlock(Body, kind="ab_block", numbers=True):
     """One block of four slices in the order that a fair coin chose (ABBA or BAAB), and what is known after it.
 
     ``slices_us`` are the times of every launch, ``clocks_mhz`` the SM clock of each slice where it is known.
@@ -550,7 +595,7 @@ class AbBlock(Body, kind="ab_block"):
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AbPair(Body, kind="ab_pair"):
     """One fresh pair of processes of a replicated (tier 2) A/B: mean log ratio of its ``blocks``, and what is known
     after it. Pairs are the unit there, as blocks are in tier 1."""
@@ -567,7 +612,7 @@ class AbPair(Body, kind="ab_pair"):
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AbArm(Body, kind="ab_arm"):
     """One arm so far: medians of its clean slices and of its traced launches (periods and waits in cycles).
     ``power_w``: in sustained mode, NVML's reading at the end of its slices; bursts are too short for it."""
@@ -589,7 +634,7 @@ class AbArm(Body, kind="ab_arm"):
     power_w: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HangReport(Body, kind="hang"):
     """A launch that did not end in time, as read from the buffer while it hung: ``roles`` a sentence each, ``text``
     which signal is missing. ``state`` is what the worker was doing."""
@@ -602,9 +647,10 @@ class HangReport(Body, kind="hang"):
     roles: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fault(Body, kind="fault"):
-    """Something went wrong with a worker: why, the last of its stderr, and what to try."""
+    """Something went wrong with a worker: why, the last of its stderr, and what to try. ``permanent``: a fresh process
+    would only repeat it."""
 
     worker: str
     plan_id: int
@@ -612,6 +658,7 @@ class Fault(Body, kind="fault"):
     text: str
     hint: str
     stderr_tail: list[str] = field(default_factory=list)
+    permanent: bool = False
 
 
 @dataclass(frozen=True)
@@ -630,17 +677,19 @@ class Output(Body, kind="output"):
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EngineState(Body, kind="engine"):
-    """running, paused, waiting (for the GPU), failed (waits for another plan), stopped."""
+    """running, paused, waiting (for the GPU), failed (waits for another plan), stopped; then ``code`` is the exit
+    code."""
 
     state: str
     pid: int
     viewers: int
     text: str = ""
+    code: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Envelope:
     """One line of the log."""
 
@@ -653,6 +702,9 @@ class Envelope:
     simulated: bool = False
 
 
+DIGITS = 10  # significant ones of a float: an error of 5e-10 at most
+
+
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
@@ -661,13 +713,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, float):
-        return round(value, 4) if value == value and abs(value) != float("inf") else None
+        return float(f"{value:.{DIGITS}g}") if value == value and abs(value) != float("inf") else None
     return value
 
 
 def stamp(body: Body, source: str, seq: int = 0) -> Envelope:
     """Put a body into an envelope with the present wall and monotonic time."""
-    return Envelope(body.kind, seq, time.time_ns(), time.monotonic_ns(), source, body)
+    return Envelope(
+        kind=body.kind, seq=seq, wall_ns=time.time_ns(), mono_ns=time.monotonic_ns(), source=source, body=body
+    )
 
 
 def to_line(envelope: Envelope) -> bytes:

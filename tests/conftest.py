@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.engine.order import Order
+from fa4top.orders.order import Order
 from fa4top.records import Envelope
 from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_id
 from fa4top.targets.sim.description import DESCRIPTION as SIM

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
 from math import log1p
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,20 @@ from typing import Any
 import click
 import numpy as np
 
-from fa4top.analysis.evidence import ALPHA, PILOTS, fewest_blocks, redrawn_error_rate
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import ab_rows, clock_text, milestones, percent_range
-from fa4top.cli import exits
-from fa4top.cli.budget import parse_budget
-from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
-from fa4top.cli.follow import follow, leave_on_fault, say_recorded
-from fa4top.cli.live import Progress
-from fa4top.cli.options import l2_option, run_options
-from fa4top.engine.ab import arm_orders
-from fa4top.engine.jobs import AbJob, job_to_data, margin_share
-from fa4top.records import AbBlock, AbState, Envelope
+from fa4top.analysis.compare.evidence import ALPHA, PILOTS, fewest_blocks, redrawn_error_rate
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.cli.choose import make_order
+from fa4top.cli.fail import config_or_fail, fail, usage
+from fa4top.cli.follow import Progress, leave_on_fault, run_job, say_recorded
+from fa4top.cli.options import RunOptions, l2_option, run_options
+from fa4top.cli.text.results import of_kind
+from fa4top.engine.jobs.ab import arm_orders
+from fa4top.orders import exits
+from fa4top.orders.jobs import BURST, SUSTAINED, AbJob
+from fa4top.orders.typed import budget_seconds, margin_share, settings
+from fa4top.records import AbBlock, Envelope
 from fa4top.session.reading import LogError, read_log
 
-DEFAULT_BUDGET_S = {"1": 30.0, "2": 600.0}
-SUSTAINED_BUDGET_S = 120.0
 EXPECTATIONS = ("faster", "slower", "not-slower", "equivalent", "decided")
 
 EPILOG = """\b
@@ -50,12 +48,14 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
 @click.option("--b", "b_settings", multiple=True, metavar="KNOB=VALUE", help="Arm B, beside --set; may be repeated.")
 @click.option("--margin", default="1%", help="What counts as equal; set before the run.")
 @click.option("--budget", default="", help="Time for it, 30s or 2m; default 30s, sustained 2m, with tier 2 10m.")
+@click.option("--blocks", default=0, metavar="N", help="Blocks at most; 0: as many as the budget allows.")
 @click.option("--coins", default=0, help="Seed of the coins that order the blocks.")
 @click.option("--tier", default="1", type=click.Choice(["1", "2"]), help="2: replicate over fresh pairs of processes.")
+@click.option("--pairs", default=24, type=click.IntRange(2, 1000), help="Tier 2: pairs of processes at most.")
 @click.option(
     "--mode",
-    default="burst",
-    type=click.Choice(["burst", "sustained"]),
+    default=BURST,
+    type=click.Choice([BURST, SUSTAINED]),
     help="burst: speed at boost, in bursts of 5 ms; sustained: at power equilibrium, clocks held back are part of it.",
 )
 @l2_option
@@ -69,22 +69,7 @@ Exit codes: 0 as expected (without --expect: a verdict, or undecided), 1 not as 
 )
 @click.option("--expect", type=click.Choice(EXPECTATIONS), help="What must hold for exit code 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
-def command(
-    a_settings: tuple[str, ...],
-    b_settings: tuple[str, ...],
-    margin: str,
-    budget: str,
-    coins: int,
-    tier: str,
-    mode: str,
-    l2: str,
-    watch: bool,
-    self_test: bool,
-    redraw: Path | None,
-    expect: str | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def command(redraw: Path | None, expect: str | None, as_json: bool, self_test: bool, **options: Any) -> None:
     """Compare two settings in blocks of ABBA or BAAB, in the order that a fair coin chooses.
 
     The chance that the verdict is ever wrong is at most 5%, however often one looks. Tier 1 holds for this pair of
@@ -94,28 +79,14 @@ def command(
     if redraw is not None:
         _redraw(redraw, as_json)
         return
-    if self_test and b_settings:
+    a, b = options["a_settings"], options["b_settings"]
+    if self_test and b:
         fail("--self-test compares A with itself; leave --b out", exits.USAGE)
-    if not self_test and not a_settings and not b_settings:
+    if not self_test and not a and not b:
         fail("say what differs, for example --b p_split=3/4; or --self-test", exits.USAGE)
-    config = config_or_fail()
-    order = make_order(config, options, wait_gpu_s=0.0, idle_limit_s=5.0)
-    a = parse_settings(a_settings)
-    try:
-        share = margin_share(margin)
-    except ValueError as error:
-        fail(f"--{error}", exits.USAGE)
-    job = AbJob(
-        a,
-        a if self_test else parse_settings(b_settings),
-        share,
-        parse_budget(budget) if budget else max(DEFAULT_BUDGET_S[tier], SUSTAINED_BUDGET_S * (mode == "sustained")),
-        not watch,
-        coins,
-        int(tier),
-        mode=mode,
-        l2=l2,
-    )
+    with usage():
+        job = job_of({**options, "self_test": self_test})
+    order = make_order(config_or_fail(), RunOptions(**{k: v for k, v in options.items() if k not in OWN}))
     orders, problems = arm_orders(order, job)
     if problems:
         fail("; ".join(problems), exits.USAGE)
@@ -127,16 +98,42 @@ def command(
         body: Any = record.body
         if record.kind in ("ab_block", "ab_pair") and body.text and not as_json:
             click.echo(f"{record.kind[3:]} {body.number}: {body.text}", err=True)
-        elif record.kind in ("worker", "notice", "fault"):
+        else:
             progress.show(record)
 
-    code, fold = follow(replace(order, job=job_to_data(job)), as_json, note, lambda: False)
-    snapshot = fold.snapshot()
+    code, snapshot = run_job(order, job, as_json, note)
     if not as_json and snapshot.ab is not None:
-        click.echo(render(snapshot))
-    leave_on_fault(code, fold)
+        click.echo(of_kind(snapshot, "ab"))
+    leave_on_fault(code, snapshot)
     say_recorded(order)
     raise SystemExit(exits.OK if snapshot.ab is not None and as_expected(snapshot, expect) else exits.CHECK_FAILED)
+
+
+OWN = frozenset(
+    {"a_settings", "b_settings", "margin", "budget", "blocks", "coins", "tier", "pairs", "mode", "l2", "watch"}
+)
+
+
+def job_of(options: Mapping[str, Any]) -> AbJob:
+    """What was typed, as a job.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    a = settings(options["a_settings"], "--a")
+    return AbJob(
+        a=a,
+        b=a if options["self_test"] else settings(options["b_settings"], "--b"),
+        margin=margin_share(options["margin"]),
+        budget_s=budget_seconds(options["budget"]) if options["budget"] else None,
+        until_decided=not options["watch"],
+        seed=options["coins"],
+        tier=int(options["tier"]),
+        pairs=options["pairs"],
+        mode=options["mode"],
+        l2=options["l2"],
+        most_blocks=options["blocks"],
+    )
 
 
 def _redraw(path: Path, as_json: bool) -> None:
@@ -166,7 +163,6 @@ def as_expected(snapshot: Snapshot, expect: str | None) -> bool:
         return False
     highs = [pair.high for pair in snapshot.ab_pairs] or [block.high for block in snapshot.ab_blocks]
     known = [high for high in highs if high is not None]
-    equivalent = "equivalent" in state.text.lower()
     not_slower = bool(known) and known[-1] < log1p(state.margin)
     holds = {
         None: True,
@@ -174,39 +170,6 @@ def as_expected(snapshot: Snapshot, expect: str | None) -> bool:
         "faster": state.word == "faster",
         "slower": state.word == "slower",
         "not-slower": state.word == "faster" or not_slower,
-        "equivalent": equivalent,
+        "equivalent": state.equivalent,
     }
     return holds[expect]
-
-
-def render(snapshot: Snapshot) -> str:
-    """Arms side by side, the interval after some of the blocks, the verdict."""
-    state = snapshot.ab
-    assert state is not None
-    label = f"{snapshot.label}  " if snapshot.label else ""
-    lines = [f"{label}A/B · {state.target} on {state.device} · {state.mode}, tier {state.tier}", ""]
-    for name, a, b in ab_rows(state, snapshot.ab_arms):
-        lines.append(f"{name:26} {a:32} {b}")
-    lines.append("")
-    for pair in milestones(snapshot.ab_pairs, 8):
-        lines.append(f"after pair {pair.number:5}  B against A, time: {percent_range(pair.low, pair.high)}")
-    for block in milestones(snapshot.ab_blocks, 8) if state.tier == 1 else []:
-        lines.append(f"after block {block.number:4}  B against A, time: {percent_range(block.low, block.high)}")
-    rejected = sum(not block.accepted for block in snapshot.ab_blocks)
-    pilots = sum(block.pilot for block in snapshot.ab_blocks)
-    pairs = f"{len(snapshot.ab_pairs)} pairs of processes, " if snapshot.ab_pairs else ""
-    lines.append(f"{pairs}{len(snapshot.ab_blocks)} blocks: {pilots} pilot, {rejected} rejected")
-    mark = f" ({snapshot.label})" if snapshot.label else ""
-    lines += ["", f"> {state.text or state.state}{mark}", f"  {tier_text(state)}"]
-    if state.tier == 1 and (clock := clock_text(snapshot.ab_blocks)):
-        lines.append(f"  {clock}")
-    return "\n".join(lines)
-
-
-def tier_text(state: AbState) -> str:
-    """How far the verdict reaches."""
-    reach = "replicated over fresh pairs of processes" if state.tier == 2 else "this pair of processes only"
-    pace = "at power equilibrium" if state.mode == "sustained" else "bursts of at most 5 ms"
-    gap = ", ".join(f"{arm} {percent:+.1f}%" for arm, percent in state.l2_gap_percent.items())
-    cold = f" (cold against warm: {gap})" if gap else ""
-    return f"{reach} (tier {state.tier}), {pace}, L2 {state.l2}{cold}; at any time {1 - state.alpha:.0%}"

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail
+from fa4top.cli.fail import config_or_fail, fail
 from fa4top.cli.options import view_options
-from fa4top.engine.start import EngineError, find_live
+from fa4top.engine.client import EngineError, find_live
+from fa4top.orders import exits
 
 
 @click.command("attach", epilog="Example:  fa4top attach 20261129")

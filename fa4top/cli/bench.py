@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from fa4top.analysis.tables import bench_row, bench_title, bench_verdict
-from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, interpreter_problem, make_order
-from fa4top.cli.follow import follow, leave_on_fault, say_recorded
+from fa4top.analysis.chip.chips import ARCHITECTURES, NEWEST
+from fa4top.cli.choose import new_order, python_of
+from fa4top.cli.fail import config_or_fail, fail
+from fa4top.cli.follow import leave_on_fault, run_job, say_recorded
+from fa4top.cli.interpreter import inspect
+from fa4top.cli.options import RunOptions
+from fa4top.cli.text.results import of_kind
 from fa4top.engine.gpus import GpuError, choose_gpu, list_gpus
-from fa4top.engine.jobs import BenchJob, job_to_data
-from fa4top.engine.order import Order
+from fa4top.orders import exits
+from fa4top.orders.jobs import BenchJob
+from fa4top.orders.order import Order
 from fa4top.records import BenchResult, Envelope
-from fa4top.targets.bench.instructions import ARCHITECTURES
+from fa4top.session.config import Config
+from fa4top.targets.base import Described
 from fa4top.targets.bench.suite import SUITE
 from fa4top.targets.catalog import describe
 
-EPILOG = """\b
+SERVES = "builtin"  # the target whose packages the suite needs
+EPILOG = f"""\b
 Examples:
   fa4top bench                      everything, on the GPU that is here
   fa4top bench ex2 cvt mix          what has one of these words in its name or group
-  fa4top bench --arch sm_103a       compile and check in SASS only; no GPU needed
+  fa4top bench --arch {NEWEST}       compile and check in SASS only; no GPU needed
   fa4top bench --json > bench.jsonl
 """
 
 
 @click.command("bench", epilog=EPILOG)
 @click.argument("words", nargs=-1)
-@click.option("--arch", type=click.Choice(ARCHITECTURES), help="Compile for this architecture, run nothing.")
+@click.option("--arch", default="", type=click.Choice(["", *ARCHITECTURES]), help="Compile for this one, run nothing.")
 @click.option("--gpu", default="", metavar="GPU", help="NVML index, UUID or the start of one.")
 @click.option("--python", "interpreter", default="", metavar="PATH", help="Interpreter that has CuPy and NVRTC.")
 @click.option("--record", "record_folder", default="", metavar="DIR", help="Record the session under DIR.")
@@ -40,7 +46,7 @@ Examples:
 @click.option("--curve", is_flag=True, help="Show the figure at every thread count.")
 @click.option("--list", "only_list", is_flag=True, help="List what there is, by group, and end.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
-def command(words: tuple[str, ...], curve: bool, only_list: bool, as_json: bool, **options: Any) -> None:
+def command(words: tuple[str, ...], arch: str, curve: bool, only_list: bool, as_json: bool, **options: Any) -> None:
     """Measure instruction throughputs on one SM.
 
     Each kernel's SASS between the two clock reads is checked before its number is shown; a number above the unit's
@@ -52,67 +58,47 @@ def command(words: tuple[str, ...], curve: bool, only_list: bool, as_json: bool,
         return
     if words and not any(w.lower() in k.name.lower() or w.lower() in k.group for k in SUITE for w in words):
         fail(f"no microbenchmark has {' or '.join(words)} in its name; fa4top bench --list shows all", exits.USAGE)
-    order = _order(list(words), options)
+    job = job_of({"words": words, "arch": arch})
+    order = bench_order(config_or_fail(), RunOptions(**options), arch)
     progress = _Progress(as_json)
-    code, fold = follow(order, as_json, progress.show, lambda: False)
+    code, snapshot = run_job(order, job, as_json, progress.show)
     progress.end()
-    results = fold.snapshot().bench
-    if not as_json and results:
-        click.echo(render(results, curve))
-    leave_on_fault(code, fold)
+    if not as_json and snapshot.bench:
+        click.echo(of_kind(snapshot, "bench"))
+        if curve:
+            click.echo("\n".join(curves(snapshot.bench)))
+    leave_on_fault(code, snapshot)
     say_recorded(order)
-    if any(result.status in ("refused", "failed") for result in results):
+    if any(result.status in ("refused", "failed") for result in snapshot.bench):
         raise SystemExit(exits.CHECK_FAILED)
-    raise SystemExit(exits.OK if results else exits.FAULT)
+    raise SystemExit(exits.OK if snapshot.bench else exits.FAULT)
 
 
-def _order(words: list[str], options: dict[str, Any]) -> Order:
-    config = config_or_fail()
-    python = options["interpreter"] or config.python or sys.executable
-    description = describe("builtin")
-    arch, gpu = options.pop("arch") or "", None
+def job_of(options: Mapping[str, Any]) -> BenchJob:
+    """What was typed, as a job."""
+    return BenchJob(names=list(options["words"]), arch=options["arch"])
+
+
+def bench_order(config: Config, options: RunOptions, arch: str) -> Order:
+    """An order for the suite, on the GPU or compiled for an architecture; leaves with a sentence if there is none."""
+    device = Described(arch, arch, "")
+    why = f"bench for {arch}: compiled, not run"
     if not arch:
         try:
-            gpu = choose_gpu(options["gpu"] or config.gpu, list_gpus())
+            gpu = choose_gpu(options.gpu or config.gpu, list_gpus())
         except GpuError as error:
             fail(
-                f"{error}. Without a GPU: fa4top bench --arch {ARCHITECTURES[-1]} compiles the kernels and checks "
-                "their SASS",
+                f"{error}. Without a GPU: fa4top bench --arch {NEWEST} compiles the kernels and checks their SASS",
                 exits.NOTHING_TO_RUN_ON,
             )
         if gpu.arch not in ARCHITECTURES:
             fail(f"no microbenchmarks for {gpu.name} ({gpu.arch}); there are: {', '.join(ARCHITECTURES)}", exits.USAGE)
-    if problem := interpreter_problem(description, python):
-        fail(f"{problem}; pip install 'fa4top[cuda13,sass]' there, or give --python PATH", exits.NOTHING_TO_RUN_ON)
-    blank = {
-        "target": "sim",
-        "shape": "",
-        "dtype": "",
-        "causal": None,
-        "settings": (),
-        "seed": 0,
-        "detail": False,
-        "inflight": False,
-        "probe_set": "",
-        "unsafe": False,
-        "sim_fault": "",
-        "idle_limit": None,
-    }
-    why = f"bench on {gpu.name}" if gpu else f"bench for {arch}: compiled, not run"
-    base = make_order(config, {**blank, **options, "gpu": ""}, wait_gpu_s=0.0, idle_limit_s=5.0)
-    return replace(
-        base,
-        target="builtin",
-        why_target=why,
-        notices=[why],
-        knobs=description.setting({})[0],
-        shape=description.default_shape,
-        gpu_uuid=gpu.uuid if gpu else "",
-        gpu_name=gpu.name if gpu else arch,
-        arch=gpu.arch if gpu else arch,
-        simulated=False,
-        job=job_to_data(BenchJob(words, arch)),
-    )
+        device, why = Described(gpu.arch, gpu.name, gpu.uuid), f"bench on {gpu.name}"
+    description = describe(SERVES)
+    if problem := inspect(python_of(config, options)).problem(description.requires):
+        extra = f"pip install 'fa4top[{description.extra}]' there, or give --python PATH"
+        fail(f"{problem}; {extra}", exits.NOTHING_TO_RUN_ON)
+    return new_order(config, options, description, device, why)
 
 
 class _Progress:
@@ -137,23 +123,11 @@ class _Progress:
             click.echo("\r\033[K", err=True, nl=False)
 
 
-def render(results: tuple[BenchResult, ...], curve: bool = False) -> str:
-    """The table, by group."""
-    lines = [bench_title(results), ""]
-    for group in dict.fromkeys(result.group for result in results):
-        own = [result for result in results if result.group == group]
-        limit = "perfect" if group == "mix" else "limit"
-        lines.append(f"{group:42} {'figure':>8} {'unit':17} {limit:>8} {'share':>6} {'publ.':>6} {'spread':>6} threads")
-        for result in own:
-            row = bench_row(result)
-            share = f"{row.limit_share:.1%}" if row.limit_share is not None else ""
-            lines.append(
-                f"  {row.name:40} {row.value:>8} {row.unit:17} {row.limit:>8} {share:>6} {row.published:>6} "
-                f"{row.spread:>6} {row.threads:>5}  {row.note}".rstrip()
-            )
-            if curve and result.curve:
-                points = "   ".join(f"{threads}: {value:.1f}" for threads, value in result.curve)
-                lines.append(f"    {points}")
-        lines.append("")
-    lines.append(f"> {bench_verdict(results)}")
-    return "\n".join(lines)
+def curves(results: tuple[BenchResult, ...]) -> list[str]:
+    """The figure at every thread count, a line a microbenchmark."""
+    lines = ["", "by threads"]
+    for result in results:
+        if result.curve:
+            points = "   ".join(f"{threads}: {value:.1f}" for threads, value in result.curve)
+            lines.append(f"  {result.name:42} {points}")
+    return lines

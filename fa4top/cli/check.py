@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, make_order, parse_settings
-from fa4top.cli.compact import title
-from fa4top.cli.follow import follow, leave_on_fault, say_recorded
-from fa4top.cli.live import Progress
-from fa4top.cli.options import run_options
-from fa4top.engine.check import check_orders
-from fa4top.engine.jobs import CheckJob, job_to_data
+from fa4top.cli.choose import make_order
+from fa4top.cli.fail import config_or_fail, fail, usage
+from fa4top.cli.follow import Progress, leave_on_fault, run_job, say_recorded
+from fa4top.cli.options import RunOptions, run_options
+from fa4top.cli.text.results import of_kind
+from fa4top.engine.jobs.check import check_problems
+from fa4top.orders import exits
+from fa4top.orders.jobs import CheckJob
+from fa4top.orders.typed import settings
 
 EPILOG = """\b
 Examples:
@@ -41,59 +41,43 @@ Exit codes: 0 passed, 1 wrong, flaky, or not equal where its knobs say so.
 @click.option("--save", default="", metavar="FILE", help="Keep the baseline's output, with a hash of its inputs.")
 @click.option("--against", default="", metavar="FILE", help="Hold the present setting against a kept output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the log's records to stdout and nothing else.")
-def command(
-    a_settings: tuple[str, ...],
-    b_settings: tuple[str, ...],
-    times: int,
-    bisect: bool,
-    save: str,
-    against: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def command(as_json: bool, **options: Any) -> None:
     """Launch a setting many times in a fresh process, compare every output bit for bit, and hold another setting's
     output against it.
 
     Where the knobs say bitwise, outputs must be equal; elsewhere the error against FP32 must be the baseline's own.
     """
-    order = make_order(config_or_fail(), options, wait_gpu_s=0.0, idle_limit_s=5.0)
-    if against and (save or b_settings):
+    with usage():
+        job = job_of(options)
+    order = make_order(config_or_fail(), RunOptions(**{k: v for k, v in options.items() if k not in OWN}))
+    if job.against and (job.save or job.b):
         fail("--against holds the present setting against a file; leave --save and --b out", exits.USAGE)
-    places = [str(Path(place).absolute()) if place else "" for place in (save, against)]
-    job = CheckJob(parse_settings(a_settings), parse_settings(b_settings), times, bisect, *places)
-    _, _, problems = check_orders(order, job)
-    if problems:
+    if problems := check_problems(order, job):
         fail("; ".join(problems), exits.USAGE)
-    progress = Progress()
-    code, fold = follow(replace(order, job=job_to_data(job)), as_json, progress.show, lambda: False)
-    snapshot = fold.snapshot()
+    code, snapshot = run_job(order, job, as_json, Progress().show)
     if not as_json and snapshot.check_run is not None:
-        click.echo(render(snapshot))
-    leave_on_fault(code, fold)
+        click.echo(of_kind(snapshot, "check"))
+    leave_on_fault(code, snapshot)
     say_recorded(order)
     passed = snapshot.check_run is not None and snapshot.check_run.passed
     raise SystemExit(exits.OK if passed else exits.CHECK_FAILED)
 
 
-def render(snapshot: Snapshot) -> str:
-    """A line a setting, and the sentence."""
-    run = snapshot.check_run
-    assert run is not None
-    label = f"{snapshot.label}  " if snapshot.label else ""
-    head = title(snapshot) if snapshot.plan else f"{label}check · {run.target} on {run.device}"
-    lines = [
-        head,
-        "",
-        f"  {'setting':40} {'launches':>8} {'differ':>7} {'against baseline':>18} {'RMS error':>10}  verdict",
-    ]
-    for found in snapshot.repeats:
-        error = f"{found.rms_error:.2e}" if found.rms_error is not None else "?"
-        counts = f"{found.times:8} {found.flaky_launches:7} {found.against or 'is it':>18} {error:>10}"
-        lines.append(f"  {found.setting[:40]:40} {counts}  {found.verdict}")
-        if found.where:
-            lines.append(f"    differs between launches: {found.where}")
-        if found.differs_where:
-            lines.append(f"    differs from the baseline: {found.differs_where}")
-    mark = f" ({snapshot.label})" if snapshot.label else ""
-    lines += ["", f"> {run.text or run.state}{mark}"]
-    return "\n".join(lines)
+OWN = frozenset({"a_settings", "b_settings", "times", "bisect", "save", "against"})
+
+
+def job_of(options: Mapping[str, Any]) -> CheckJob:
+    """What was typed, as a job; files by their whole path, since an engine has a working folder of its own.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    save, against = (str(Path(options[name]).absolute()) if options[name] else "" for name in ("save", "against"))
+    return CheckJob(
+        a=settings(options["a_settings"], "--a"),
+        b=settings(options["b_settings"], "--b"),
+        times=options["times"],
+        bisect=options["bisect"],
+        save=save,
+        against=against,
+    )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from fa4top.cli.choose import config_or_fail
+from fa4top.cli.fail import config_or_fail
 from fa4top.session.config import HELP, example
 from fa4top.session.paths import config_file, user_themes
 

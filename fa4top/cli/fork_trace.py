@@ -10,18 +10,10 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.fork_trace import (
-    ForkMetrics,
-    ForkTrace,
-    UnknownTrace,
-    choose_block,
-    decode_block,
-    fork_metrics,
-    recorded_blocks,
-    summarise,
-)
-from fa4top.cli import exits
-from fa4top.cli.choose import fail
+from fa4top.cli.fail import fail
+from fa4top.orders import exits
+from fa4top.targets.fork.trace_buffer import ForkTrace, UnknownTrace, choose_block, decode_block, recorded_blocks
+from fa4top.targets.fork.trace_metrics import ForkMetrics, fork_metrics, summarise
 
 EPILOG = """\b
 How to get FILE, in a process of its own:

@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 import click
 
-from fa4top.cli import exits, fork_knobs
-from fa4top.cli.choose import fail
+from fa4top.cli.fail import fail
+from fa4top.cli.fork import knobs as fork_knobs
+from fa4top.orders import exits
 from fa4top.targets.base import Knob
 from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
-from fa4top.targets.fa4.probes import FAMILIES
-from fa4top.targets.fork.modes import Case
-from fa4top.targets.sim.description import FAULTS
+from fa4top.targets.fork.description import NAME as FORK
+from fa4top.targets.fork.modes import SM100, SM103, Case
 
 EPILOG = """\b
 Examples:
@@ -35,12 +35,12 @@ def _plain(knob: Knob) -> dict[str, object]:
 @click.option("--mode", default="", metavar="PV", help="fa4-fork: precision of PV (bf16, fp8, fp4, mxfp8).")
 @click.option("--qk", default="nvfp4", metavar="QK", help="fa4-fork, --check: precision of QK (nvfp4, mxfp8).")
 @click.option("--head-dim", default=128, help="fa4-fork, --check: 64 or 128.")
-@click.option("--arch", default="sm_103a", help="fa4-fork, --check: sm_100a or sm_103a.")
+@click.option("--arch", default=SM103, help=f"fa4-fork, --check: {SM100} or {SM103}.")
 @click.option("--check", "checked", multiple=True, metavar="KNOB=VALUE", help="fa4-fork: judge a setting; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def command(target: str, mode: str, qk: str, head_dim: int, arch: str, checked: tuple[str, ...], as_json: bool) -> None:
     """Show each knob of a target: values, default, when it is read, whether it changes numerics."""
-    if target == fork_knobs.NAME:
+    if target == FORK:
         if checked:
             fork_knobs.check(Case(mode or "bf16", qk, head_dim, arch), checked, as_json)
         fork_knobs.explain(mode, as_json)
@@ -57,14 +57,9 @@ def command(target: str, mode: str, qk: str, head_dim: int, arch: str, checked: 
     for description in chosen:
         click.echo(f"{description.name}: {description.summary}")
         for knob in description.knobs:
-            values = ", ".join(knob.values) or f"{knob.low}..{knob.high}"
             where = f"  [{', '.join(knob.architectures)}]" if knob.architectures else ""
-            click.echo(f"  {knob.name:24} {values}  (default {knob.default}){where}")
+            click.echo(f"  {knob.name:24} {knob.legal}  (default {knob.default}){where}")
             click.echo(f"  {'':24} {knob.text}; read per {knob.when}; numerics: {knob.numerics}")
-        if description.name == "fa4":
-            for arch, probes in FAMILIES.items():
-                sets = "; ".join(f"{s.name}: {s.text}" for s in probes.sets)
-                click.echo(f"  probe sets, {arch}: {sets}")
-        if description.name == "sim":
-            click.echo("  --sim-fault: " + "; ".join(f"{name}: {text}" for name, text in FAULTS.items()))
+        for line in description.about() if description.about is not None else ():
+            click.echo(f"  {line}")
         click.echo()

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
 
+from fa4top.orders.jobs import COLD, WARM
+from fa4top.orders.shapes import DTYPES
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options that say what is run, and where, at their defaults: every command that starts an engine has these."""
+
+    target: str = ""
+    source_path: str = ""
+    gpu: str = ""
+    shape: str = ""
+    dtype: str = ""
+    causal: bool | None = None
+    settings: tuple[str, ...] = ()
+    seed: int = 0
+    interpreter: str = ""
+    detail: bool = False
+    inflight: bool = False
+    probe_set: str = ""
+    record_folder: str = ""
+    no_record: bool = False
+    unsafe: bool = False
+    sim_fault: str = ""
+    idle_limit: float | None = None
+    lock_clock: int = 0
+    wait_gpu: float = 0.0
+
 
 _RUN_OPTIONS = (
     click.option(
-        "--target", default="", metavar="NAME", help="fa4, fa4-fork, builtin, sim or auto (the best that is there)."
+        "--target", default="", metavar="NAME", help="A target's name (fa4top knobs), or auto: the best here."
     ),
     click.option(
-        "--fa4-path", default="", metavar="DIR", help="A checkout of flash-attention-fp4; means --target fa4-fork."
+        "--fa4-path",
+        "source_path",
+        default="",
+        metavar="DIR",
+        help="A checkout of flash-attention-fp4; means --target fa4-fork.",
     ),
     click.option("--gpu", default="", metavar="GPU", help="NVML index, UUID or the start of one."),
     click.option(
@@ -26,7 +60,7 @@ _RUN_OPTIONS = (
     click.option(
         "--dtype",
         default="",
-        type=click.Choice(["", "bf16", "fp16", "fp8"]),
+        type=click.Choice(["", *DTYPES]),
         metavar="DTYPE",
         help="bf16, fp16, or fp8 on Blackwell.",
     ),
@@ -74,8 +108,8 @@ def run_options(function: F) -> F:
 
 l2_option = click.option(
     "--l2",
-    default="cold",
-    type=click.Choice(["cold", "warm"]),
+    default=COLD,
+    type=click.Choice([COLD, WARM]),
     help="L2 before each timed launch: overwritten, or as the launch before left it.",
 )
 

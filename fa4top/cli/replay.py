@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail
+from fa4top.cli.fail import config_or_fail, fail
 from fa4top.cli.options import view_options
+from fa4top.orders import exits
 from fa4top.session.reading import LogError, Skipped, read_log
 
 
@@ -33,13 +33,12 @@ def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, s
         if as_json or as_text or share:
             _print(file, at, as_json or share, share)
             return
-        from fa4top.session.following import Player
+        from fa4top.session.playing import Player
         from fa4top.ui.feed import ReplaySource
 
-        player = Player(file, speed)
-        source = ReplaySource(player)
+        source = ReplaySource(Player(file, speed))
         if at > 0:
-            source.jump(at)
+            source.jump_to(at)
     except LogError as error:
         fail(str(error), exits.USAGE)
     from fa4top.cli.screens import show
@@ -48,9 +47,8 @@ def command(file: Path, speed: float, at: float, as_text: bool, as_json: bool, s
 
 
 def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
-    import sys
-
-    from fa4top.analysis.fold import Fold
+    from fa4top.analysis.view.fold import Fold
+    from fa4top.cli.text.results import text_of
     from fa4top.records import to_line
     from fa4top.session.sharing import shareable
 
@@ -64,20 +62,6 @@ def _print(file: Path, at: float, as_json: bool, share: bool) -> None:
         else:
             fold.feed(record)
     if not as_json:
-        click.echo(f"REPLAY of {file.name}\n" + _text(fold.snapshot()))
+        click.echo(f"REPLAY of {file.name}\n" + text_of(fold.snapshot()))
     if sentence := skipped.sentence():
         click.echo(f"fa4top: {sentence}", err=True)
-
-
-def _text(snapshot: Snapshot) -> str:
-    """What the session was for: its bench, its sweep, or else its live numbers."""
-    from fa4top.cli import ab, bench, compact, sweep
-
-    parts = []
-    if snapshot.bench:
-        parts.append(bench.render(snapshot.bench))
-    if snapshot.sweep is not None:
-        parts.append(sweep.render(snapshot))
-    if snapshot.ab is not None:
-        parts.append(ab.render(snapshot))
-    return "\n\n".join(parts) or compact.render(snapshot)

@@ -4,32 +4,37 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fa4top.analysis import sass_compare
-from fa4top.analysis.sass_compare import BadExpectation, Expected
-from fa4top.analysis.sass_kernel import UNIT_NAMES, KernelSass
-from fa4top.cli import exits
-from fa4top.cli.choose import config_or_fail, fail, interpreter_problem, parse_settings
-from fa4top.engine.jobs import knob_values
-from fa4top.engine.sass import Read, SassError, Wanted, read_file, read_setting, read_settings, wheel_tools
-from fa4top.targets.base import Description, ShapeError, parse_shape
-from fa4top.targets.catalog import UnknownTarget, describe
+from fa4top.analysis.chip.chips import ARCHITECTURES
+from fa4top.analysis.sass import compare
+from fa4top.analysis.sass.compare import BadExpectation, Expected
+from fa4top.cli.choose import python_of, shape_of
+from fa4top.cli.fail import config_or_fail, fail, usage
+from fa4top.cli.interpreter import inspect
+from fa4top.cli.options import RunOptions
+from fa4top.cli.text import sass as text
+from fa4top.engine.sass_reading import Read, SassError, Wanted, read_file, read_setting, read_settings, wheel_tools
+from fa4top.orders import exits
+from fa4top.orders.jobs import SassJob
+from fa4top.orders.shapes import DTYPES
+from fa4top.orders.typed import knob_values, setting_words
+from fa4top.orders.typed import settings as typed_settings
+from fa4top.targets.catalog import UnknownTarget, compiled_without_gpu, describe
 
 EPILOG = """\b
 Examples:
   fa4top sass --arch sm_103a                                     flash-attn-4, its default setting
   fa4top sass --arch sm_103a --a split_P_arrive=0 --b split_P_arrive=96
   fa4top sass --arch sm_100a --set num_regs_softmax=176 --set num_regs_correction=88 --expect no-spill
-  fa4top sass --arch sm_100a --matrix split_P_arrive=0,32,64,96 --expect no-spill,registers<=128 --json
+  fa4top sass --arch sm_100a --matrix split_P_arrive=0,32,64,96 --expect "no-spill,registers<=128" --json
   fa4top sass --arch sm_100a --python dsl-4.8/bin/python --python dsl-4.9/bin/python     one row a DSL version
-  fa4top sass kernel.cubin --expect softmax.step.transitions>=90
+  fa4top sass kernel.cubin --expect "softmax.step.transitions>=90"
   fa4top sass old.cubin new.ptx --listing
 
 \b
@@ -37,15 +42,23 @@ Figures for --expect: instructions, registers, stack, spills, ex2, packs, transi
 (MUFU, FMA, ...), and of a role: softmax.registers, softmax.spills, softmax.step.instructions, mma.step.tensor, ...
 Exit codes: 0 ok, 1 a condition does not hold, 2 it can not be compiled or read.
 """
-ROWS = 60
+
+
+@dataclass(frozen=True)
+class Show:
+    """How results are held and shown."""
+
+    conditions: tuple[str, ...]
+    listing: bool
+    as_json: bool
 
 
 @click.command("sass", epilog=EPILOG)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--target", default="fa4", metavar="NAME", help="fa4 or builtin.")
-@click.option("--arch", default="", metavar="ARCH", help="sm_90a, sm_100a, sm_103a (default; builtin: sm_90a).")
+@click.option("--target", default="fa4", metavar="NAME", help="A target that compiles without a GPU: fa4 or builtin.")
+@click.option("--arch", default="", metavar="ARCH", help=f"{', '.join(ARCHITECTURES)}; default: the target's own.")
 @click.option("--shape", default="", metavar="SHAPE", help="As everywhere; a length does not matter to the code.")
-@click.option("--dtype", default="", type=click.Choice(["", "bf16", "fp16", "fp8"]), help="bf16, fp16, fp8.")
+@click.option("--dtype", default="", type=click.Choice(["", *DTYPES]), help=", ".join(DTYPES))
 @click.option("--causal/--no-causal", default=False, help="Causal mask.")
 @click.option("--set", "settings", multiple=True, metavar="KNOB=VALUE", help="Set a knob; may be repeated.")
 @click.option("--a", "a_settings", multiple=True, metavar="KNOB=VALUE", help="Compare: arm A's knobs.")
@@ -57,51 +70,28 @@ ROWS = 60
 @click.option("--expect", "expected", multiple=True, metavar="LIST", help="Conditions, joined by commas.")
 @click.option("--listing", is_flag=True, help="The softmax step's opcodes; of two kernels side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def command(
-    files: tuple[Path, ...],
-    target: str,
-    arch: str,
-    shape: str,
-    dtype: str,
-    causal: bool,
-    settings: tuple[str, ...],
-    a_settings: tuple[str, ...],
-    b_settings: tuple[str, ...],
-    matrix: tuple[str, ...],
-    probe_set: str,
-    pythons: tuple[str, ...],
-    kernel: str,
-    expected: tuple[str, ...],
-    listing: bool,
-    as_json: bool,
-) -> None:
+def command(files: tuple[Path, ...], expected: tuple[str, ...], listing: bool, as_json: bool, **options: Any) -> None:
     """Read a kernel's SASS: instructions by unit, roles and their steps, MUFU/F2FP transitions, registers, spills.
 
     Static counts are not time. Blackwell code is compiled, not run.
     """
-    conditions = [part for text in expected for part in text.split(",") if part.strip()]
+    show = Show(tuple(part for each in expected for part in each.split(",") if part.strip()), listing, as_json)
     try:
         if files:
-            if len(files) > 2:
-                fail("one file, or two to compare", exits.USAGE)
-            beside = wheel_tools(pythons[0] if pythons else config_or_fail().python or sys.executable)
-            reads = [read_file(path, kernel, arch, beside) for path in files]
-            names = [path.name for path in files]
-            if len(reads) == 2:
-                _compared(names, reads, conditions, listing, as_json)
-            _single(names[0], reads[0], conditions, listing, as_json)
-        wanted = _base(target, arch, shape, dtype, causal, settings, probe_set, pythons)
-        if matrix or len(pythons) > 1:
-            _matrix(wanted, matrix, pythons or (wanted.python,), conditions, as_json)
-        if a_settings or b_settings:
-            arms = [_changed(wanted, parse_settings(chosen)) for chosen in (a_settings, b_settings)]
+            raise SystemExit(_files(files, options, show))
+        wanted = _base(options)
+        job = job_of(options)
+        if options["matrix"] or len(options["pythons"]) > 1:
+            raise SystemExit(_matrix(wanted, options["matrix"], options["pythons"] or (wanted.python,), show))
+        if job.a or job.b:
+            arms = [_changed(wanted, changes) for changes in (job.a, job.b)]
             _say(f"compiling 2 settings for {wanted.arch}")
             reads = [_or_raise(found) for found in read_settings(arms)]
-            titles = [", ".join(chosen) or "defaults" for chosen in (a_settings, b_settings)]
-            _compared(titles, reads, conditions, listing, as_json)
-        _say(f"compiling {target} for {wanted.arch}")
-        title = f"{target} {wanted.arch} {' '.join(settings)}".strip()
-        _single(title, read_setting(_changed(wanted, {})), conditions, listing, as_json)
+            titles = [setting_words(changes) or "defaults" for changes in (job.a, job.b)]
+            raise SystemExit(_compared(titles, reads, show))
+        _say(f"compiling {wanted.target} for {wanted.arch}")
+        title = f"{wanted.target} {wanted.arch} {' '.join(options['settings'])}".strip()
+        raise SystemExit(_single(title, read_setting(_changed(wanted, {})), show))
     except SassError as error:
         if error.log:
             click.echo(error.log, err=True)
@@ -110,8 +100,15 @@ def command(
         fail(str(error), exits.USAGE)
 
 
-def _say(text: str) -> None:
-    click.echo(text + " (some seconds)", err=True)
+def job_of(options: Mapping[str, Any]) -> SassJob:
+    """Which arms were typed, as a job; leaves with a sentence where they can not be read."""
+    with usage():
+        a, b = typed_settings(options["a_settings"], "--a"), typed_settings(options["b_settings"], "--b")
+    return SassJob(a=a, b=b)
+
+
+def _say(words: str) -> None:
+    click.echo(words + " (some seconds)", err=True)
 
 
 def _or_raise(found: Read | SassError) -> Read:
@@ -120,34 +117,50 @@ def _or_raise(found: Read | SassError) -> Read:
     return found
 
 
-def _base(
-    target: str,
-    arch: str,
-    shape: str,
-    dtype: str,
-    causal: bool,
-    settings: Sequence[str],
-    probe_set: str,
-    pythons: Sequence[str],
-) -> Wanted:
+def _run_options(options: Mapping[str, Any]) -> RunOptions:
+    pythons = options["pythons"]
+    return RunOptions(
+        target=options["target"],
+        shape=options["shape"],
+        dtype=options["dtype"],
+        causal=options["causal"],
+        settings=options["settings"],
+        interpreter=pythons[0] if pythons else "",
+    )
+
+
+def _files(files: Sequence[Path], options: Mapping[str, Any], show: Show) -> int:
+    if len(files) > 2:
+        fail("one file, or two to compare", exits.USAGE)
+    beside = wheel_tools(python_of(config_or_fail(), _run_options(options)))
+    reads = [read_file(path, options["kernel"], options["arch"], beside) for path in files]
+    names = [path.name for path in files]
+    return _compared(names, reads, show) if len(reads) == 2 else _single(names[0], reads[0], show)
+
+
+def _base(options: Mapping[str, Any]) -> Wanted:
+    run = _run_options(options)
     try:
-        description = describe(target)
-        parsed = parse_shape(shape, description.default_shape)
-    except (UnknownTarget, ShapeError) as error:
+        description = describe(run.target)
+    except UnknownTarget as error:
         fail(str(error), exits.USAGE)
-    parsed = replace(parsed, causal=causal, dtype=dtype or parsed.dtype)
-    arch = arch or ("sm_90a" if target == "builtin" else "sm_103a")
-    python = (pythons[0] if pythons else "") or config_or_fail().python or sys.executable
-    knobs = _setting(description, parse_settings(settings))
-    needs = replace(description, requires=tuple(name for name in description.requires if name != "cupy"))
-    for each in pythons or (python,):
-        if target == "fa4" and (problem := interpreter_problem(needs, each)):
-            fail(f"{problem}; --python PATH of an environment with flash-attn-4", exits.NOTHING_TO_RUN_ON)
-    return Wanted(target, parsed, arch, knobs, python, probe_set)
+    if not description.compile_only:
+        fail(f"--target: only {' and '.join(compiled_without_gpu())} can be compiled without a GPU", exits.USAGE)
+    python = python_of(config_or_fail(), run)
+    with usage():
+        chosen = typed_settings(run.settings, "--set")
+    # CuPy launches, and nothing is launched; NVRTC is reached through it, which the compile says by itself
+    needs = tuple(name for name in description.requires if name != "cupy")
+    for each in options["pythons"] or (python,):
+        if problem := inspect(each).problem(needs):
+            fail(f"{problem}; --python PATH of an environment that has it", exits.NOTHING_TO_RUN_ON)
+    knobs = _legal(run.target, chosen)
+    arch = options["arch"] or description.default_arch
+    return Wanted(run.target, shape_of(description, run), arch, knobs, python, options["probe_set"])
 
 
-def _setting(description: Description, chosen: dict[str, str]) -> dict[str, str]:
-    knobs, problems = description.setting(chosen)
+def _legal(target: str, chosen: dict[str, str]) -> dict[str, str]:
+    knobs, problems = describe(target).setting(chosen)
     if problems:
         fail("; ".join(problems), exits.USAGE)
     return knobs
@@ -159,93 +172,58 @@ def _changed(wanted: Wanted, changes: dict[str, str]) -> Wanted:
     Raises:
         SassError: there is no such kernel.
     """
-    description = describe(wanted.target)
-    knobs = _setting(description, {**wanted.knobs, **changes})
-    if message := description.shape_problem(wanted.shape, wanted.arch, knobs):
+    knobs = _legal(wanted.target, {**wanted.knobs, **changes})
+    if message := describe(wanted.target).shape_problem(wanted.shape, wanted.arch, knobs):
         raise SassError(message)
     return replace(wanted, knobs=knobs)
-
-
-def _single(title: str, read: Read, conditions: Sequence[str], listing: bool, as_json: bool) -> None:
-    held = sass_compare.hold(read.kernel, conditions)
-    if as_json:
-        click.echo(
-            json.dumps({"name": title, **described(read), "expected": [asdict(each) for each in held]}, indent=2)
-        )
-    else:
-        click.echo("\n".join(lines(title, read)))
-        if listing and (role := sass_compare.step_of(read.kernel)) is not None:
-            click.echo(
-                "\n" + "\n".join(f"  {i.address:06x}  {i.predicate:5} {i.opcode} {i.operands}" for i in role.step)
-            )
-        _conditions(held)
-        click.echo(f"\n> {sass_compare.headline(read.kernel)}\n  {sass_compare.LIMITS}")
-    raise SystemExit(_code(held))
-
-
-def _conditions(held: Sequence[Expected]) -> None:
-    for each in held:
-        found = f"{each.found:g}" if each.found is not None else "no such figure"
-        click.echo(f"{'holds' if each.holds else 'FAILS'}: {each.text} (found {found})")
 
 
 def _code(held: Sequence[Expected]) -> int:
     return exits.OK if all(each.holds for each in held) else exits.CHECK_FAILED
 
 
-def _compared(
-    titles: Sequence[str], reads: Sequence[Read], conditions: Sequence[str], listing: bool, as_json: bool
-) -> None:
+def _print(as_json: bool, data: Callable[[], Any], lines: Callable[[], list[str]]) -> None:
+    click.echo(json.dumps(data(), indent=2) if as_json else "\n".join(lines()))
+
+
+def _single(title: str, read: Read, show: Show) -> int:
+    held = compare.hold(read.kernel, show.conditions)
+    _print(
+        show.as_json,
+        lambda: {"name": title, **text.described(read), "expected": [asdict(each) for each in held]},
+        lambda: text.single(title, read, held, show.listing),
+    )
+    return _code(held)
+
+
+def _compared(titles: Sequence[str], reads: Sequence[Read], show: Show) -> int:
     a, b = reads
-    difference = sass_compare.compare(a.kernel, b.kernel)
-    held = sass_compare.hold(b.kernel, conditions)
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "a": {"name": titles[0], **described(a)},
-                    "b": {"name": titles[1], **described(b)},
-                    "difference": asdict(difference),
-                    "expected": [asdict(each) for each in held],
-                },
-                indent=2,
-            )
-        )
-        raise SystemExit(_code(held))
-    click.echo(f"A  {titles[0]}\nB  {titles[1]}\n")
-    for figure, (x, y) in {**difference.figures, **difference.units}.items():
-        click.echo(f"  {figure:28} {_number(x):>8} {_number(y):>8}")
-    if listing:
-        steps = [role.step if (role := sass_compare.step_of(read.kernel)) else () for read in reads]
-        click.echo("\nsoftmax step, A | B")
-        for mark, left, right in sass_compare.side_by_side(steps[0], steps[1])[: ROWS * 8]:
-            click.echo(f"  {left:30} {mark} {right}")
-    _conditions(held)
-    click.echo(f"\n> {difference.text}")
-    for arm, read in zip("AB", reads, strict=True):
-        click.echo(f"  {arm}: {sass_compare.headline(read.kernel)}")
-    click.echo(f"  {sass_compare.LIMITS}")
-    raise SystemExit(_code(held))
+    difference = compare.compare(a.kernel, b.kernel)
+    held = compare.hold(b.kernel, show.conditions)
+    _print(
+        show.as_json,
+        lambda: {
+            "a": {"name": titles[0], **text.described(a)},
+            "b": {"name": titles[1], **text.described(b)},
+            "difference": asdict(difference),
+            "expected": [asdict(each) for each in held],
+        },
+        lambda: text.compared(titles, reads, difference, held, show.listing),
+    )
+    return _code(held)
 
 
-def _matrix(
-    base: Wanted, matrix: Sequence[str], pythons: Sequence[str], conditions: Sequence[str], as_json: bool
-) -> None:
-    try:
-        axes = [knob_values(text) for text in matrix]
-    except ValueError as error:
-        fail(str(error), exits.USAGE)
+def _matrix(base: Wanted, matrix: Sequence[str], pythons: Sequence[str], show: Show) -> int:
+    with usage():
+        axes = [knob_values(each) for each in matrix]
     cells: list[tuple[str, Wanted | SassError]] = []
-    for python in pythons:
-        for chosen in itertools.product(*(values for _, values in axes)):
-            changes = {knob: value for (knob, _), value in zip(axes, chosen, strict=True)}
-            name = " ".join(f"{knob}={value}" for knob, value in changes.items())
-            where = python if len(pythons) > 1 else ""
-            try:
-                cell: Wanted | SassError = replace(_changed(base, changes), python=python)
-            except SassError as error:
-                cell = error
-            cells.append((f"{where} {name}".strip(), cell))
+    for python, *chosen in itertools.product(pythons, *(values for _, values in axes)):
+        changes = {knob: value for (knob, _), value in zip(axes, chosen, strict=True)}
+        name = f"{python if len(pythons) > 1 else ''} {setting_words(changes)}".strip()
+        try:
+            cells.append((name, replace(_changed(base, changes), python=python)))
+        except SassError as error:
+            cells.append((name, error))
     _say(f"compiling {len(cells)} settings for {base.arch}")
 
     def tell(wanted: Wanted, found: Read | SassError) -> None:
@@ -260,81 +238,8 @@ def _matrix(
             code = exits.CHECK_FAILED
             rows.append({"name": name, "error": read.text})
             continue
-        held = sass_compare.hold(read.kernel, conditions)
+        held = compare.hold(read.kernel, show.conditions)
         code = max(code, _code(held))
-        rows.append({"name": name, **described(read), "expected": [asdict(each) for each in held]})
-    if as_json:
-        click.echo(json.dumps({"target": base.target, "arch": base.arch, "rows": rows}, indent=2))
-        raise SystemExit(code)
-    width = max(len(row["name"]) for row in rows)
-    head = ("instr", "regs", "stack", "spills", "EX2", "F2FP", "trans", "step", "step trans")
-    click.echo(f"{'':{width}} " + " ".join(f"{name:>10}" for name in head))
-    for row in rows:
-        if "error" in row:
-            click.echo(f"{row['name']:{width}}  failed: {row['error']}")
-            continue
-        known = row["figures"]
-        names = (
-            "instructions", "registers", "stack", "spills", "ex2", "packs", "transitions",
-            f"{row['step_role']}.step.instructions", f"{row['step_role']}.step.transitions",
-        )  # fmt: skip
-        cells_text = " ".join(f"{_number(known.get(key)):>10}" for key in names)
-        bad = [each["text"] for each in row["expected"] if not each["holds"]]
-        tail = f"   FAILS {', '.join(bad)}" if bad else ("   holds" if row["expected"] else "")
-        click.echo(f"{row['name']:{width}} {cells_text}{tail}")
-    for row in rows:
-        if row.get("spills"):
-            click.echo(f"> {row['name']}: {row['spills']}")
-    raise SystemExit(code)
-
-
-def described(read: Read) -> dict[str, Any]:
-    """A kernel as plain data."""
-    kernel = read.kernel
-    role = sass_compare.step_of(kernel)
-    return {
-        "kernel": kernel.name,
-        "cubin": read.digest,
-        "versions": read.versions,
-        "figures": sass_compare.figures(kernel),
-        "step_role": role.name if role else "",
-        "spills": sass_compare.spill_sentence(kernel),
-        "headline": sass_compare.headline(kernel),
-    }
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
-
-
-def lines(title: str, read: Read) -> list[str]:
-    """What a person reads of one kernel."""
-    kernel = read.kernel
-    out = [title, "  " + "  ".join(f"{name} {version}" for name, version in read.versions.items()), ""]
-    out.append(
-        f"  {len(kernel.instructions)} instructions   registers {_number(kernel.registers)}   stack "
-        f"{_number(kernel.stack_bytes)} B   spills {kernel.spills}   clock reads {kernel.clock_reads}"
-    )
-    out.append(
-        f"  MUFU.EX2 {kernel.mix.ex2}   F2FP {kernel.mix.packs}   transitions {kernel.mix.transitions}   longest run "
-        f"{kernel.mix.longest_run}"
-    )
-    if kernel.clock_reads:
-        by_role = ", ".join(f"{role.name} {role.clock_reads}" for role in kernel.roles if role.clock_reads)
-        out.append(f"  clock reads by role (probes): {by_role}")
-    out += ["", *role_table(kernel)]
-    return out
-
-
-def role_table(kernel: KernelSass) -> list[str]:
-    """Roles down, and in a step of each the instructions by unit across."""
-    units = [unit for unit in UNIT_NAMES if any(role.step_units.get(unit) for role in kernel.roles)]
-    head = "  ".join(f"{unit:>7}" for unit in units)
-    out = [f"  {'role':11} {'regs':>5} {'instr':>6} {'spills':>6} {'step':>5}  {head}   MUFU/F2FP transitions"]
-    for role in kernel.roles:
-        cells = "  ".join(f"{role.step_units.get(unit, 0) or '':>7}" for unit in units)
-        limit = role.register_limit if role.register_limit is not None else ""
-        mix = f"{role.step_mix.transitions} (longest run {role.step_mix.longest_run})" if role.step_mix.ex2 else ""
-        left = f"  {role.name:11} {limit:>5} {role.instructions:6} {role.spills or '':>6} {len(role.step) or '':>5}"
-        out.append(f"{left}  {cells}   {mix}")
-    return out
+        rows.append({"name": name, **text.described(read), "expected": [asdict(each) for each in held]})
+    _print(show.as_json, lambda: {"target": base.target, "arch": base.arch, "rows": rows}, lambda: text.matrix(rows))
+    return code

@@ -7,14 +7,14 @@ from typing import Any, NoReturn
 
 import click
 
-from fa4top.cli import exits
-from fa4top.cli.choose import fail
+from fa4top.cli.fail import fail
+from fa4top.orders import exits
 from fa4top.session.config import Config
 
 
 def show(config: Config, theme: str, ascii_only: bool | None, mouse: bool | None, hz: float, **what: Any) -> NoReturn:
     """Run the app; ``what`` is its order or its source. Leaves with the app's exit code."""
-    from fa4top.ui.actions import KeyError_, key_map
+    from fa4top.ui.actions import KeyMapError, key_map
     from fa4top.ui.app import Fa4topApp
     from fa4top.ui.themes import ThemeError, load_themes
 
@@ -23,7 +23,7 @@ def show(config: Config, theme: str, ascii_only: bool | None, mouse: bool | None
     try:
         key_map(config.keys)
         names = [entry.name for entry in load_themes()]
-    except (KeyError_, ThemeError) as error:
+    except (KeyMapError, ThemeError) as error:
         fail(str(error), exits.USAGE)
     chosen = theme or config.theme
     if chosen not in names:

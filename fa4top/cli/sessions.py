@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
+from fa4top.orders.shapes import format_shape
 from fa4top.records import Header, Plan
 from fa4top.session.paths import LOG_NAME, live_sessions, recorded_sessions
 from fa4top.session.reading import LogError, read_log
-from fa4top.targets.base import format_shape
 
 HEAD_RECORDS = 40
 

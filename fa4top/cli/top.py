@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from fa4top.cli.choose import config_or_fail, make_order
-from fa4top.cli.options import run_options, view_options
+from fa4top.cli.choose import make_order
+from fa4top.cli.fail import config_or_fail
+from fa4top.cli.options import RunOptions, run_options, view_options
 from fa4top.cli.screens import show
 
 HEADLESS_SECONDS = 10.0
@@ -23,7 +24,7 @@ def command(theme: str, ascii_only: bool | None, mouse: bool | None, hz: float, 
     config = config_or_fail()
     headless = not (sys.stdin.isatty() and sys.stdout.isatty())
     idle = 5.0 if headless else config.idle_limit_min * 60.0
-    order = make_order(config, options, wait_gpu_s=0.0 if headless else 86400.0, idle_limit_s=idle)
+    order = make_order(config, RunOptions(**options), wait_gpu_s=0.0 if headless else 86400.0, idle_limit_s=idle)
     if headless:
         from fa4top.cli.live import run_live
 

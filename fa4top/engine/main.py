@@ -16,21 +16,29 @@ from pathlib import Path
 from typing import Any
 
 from fa4top import __version__
-from fa4top.engine.ab import arm_orders
-from fa4top.engine.check import check_orders
-from fa4top.engine.control import Command, ControlServer
-from fa4top.engine.jobs import AbJob, BenchJob, CheckJob, SweepJob, job_from_data
-from fa4top.engine.live import LiveProgram, Stopped, replanned
-from fa4top.engine.order import Order
+from fa4top.engine.commands import (
+    ChangePlan,
+    Clear,
+    ControlCommand,
+    Pause,
+    Resume,
+    StartJob,
+    StopEngine,
+    checked_job,
+    command_of,
+)
+from fa4top.engine.control import ControlServer
+from fa4top.engine.custody import Stopped
+from fa4top.engine.jobs.registry import spec_of
+from fa4top.engine.live import LiveProgram
 from fa4top.engine.sessionlog import SessionLog
-from fa4top.engine.sweep import settings_of
 from fa4top.engine.tasks import end_task
+from fa4top.orders import exits
+from fa4top.orders.order import Order
+from fa4top.orders.shapes import parse_shape
 from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, EngineState, Header, Notice
 from fa4top.session.paths import LOG_NAME, LiveSession, register, runtime_folder
-from fa4top.targets.base import ShapeError, parse_shape
-from fa4top.targets.catalog import describe
-
-EXIT_OK, EXIT_CHECK, EXIT_NOTHING, EXIT_FAULT = 0, 1, 3, 4
+from fa4top.targets.legal import changed_order
 
 
 class Engine:
@@ -52,11 +60,11 @@ class Engine:
 
     def _state(self, state: str, text: str) -> None:
         if state == "blocked":
-            self._control.broadcast({"event": "blocked", "text": text})
+            self._blocked("log", text)
             return
         if (state, text) != self._last_state:
             self._last_state = (state, text)
-            self._log.append(EngineState(state, os.getpid(), self._control.viewers, text))
+            self._log.append(EngineState(state=state, pid=os.getpid(), viewers=self._control.viewers, text=text))
 
     def _viewers_changed(self, count: int) -> None:
         if count == 0:
@@ -67,71 +75,49 @@ class Engine:
                     Notice("info", f"nobody watches; stopping in {limit:.0f} s unless a viewer comes back")
                 )
 
-    async def _command(self, command: Command) -> dict[str, Any]:
-        kind = command.get("do")
-        if kind == "stop":
-            self._end("stopped by a viewer")
-        elif kind in ("pause", "resume"):
-            self._program.set_paused(kind == "pause")
-        elif kind == "plan":
-            return self._change(command)
-        elif kind == "job":
-            return self._start_job(command)
-        elif kind == "clear":
-            self._program.clear_ab()
-        elif kind != "hello":
-            return {"ok": False, "error": f"unknown command {kind}"}
-        return {"ok": True, "session": self.order.session_id, "paused": self._program.paused}
-
-    def _start_job(self, command: Command) -> dict[str, Any]:
+    async def _command(self, data: dict[str, Any]) -> dict[str, Any]:
         try:
-            job = job_from_data(dict(command.get("job", {})))
+            command = command_of(data)
+            more = self._obey(command)
         except ValueError as error:
             return {"ok": False, "error": str(error)}
-        order = self._program.order
-        if isinstance(job, AbJob):
-            orders, problems = arm_orders(order, job)
-            problems += [f"arm {n}: {why}" for n, arm in orders.items() if (why := self._program.quarantined(arm))]
-            if problems:
-                return {"ok": False, "error": "; ".join(problems)}
-        elif isinstance(job, CheckJob):
-            problems = check_orders(order, job)[2]
-            if problems:
-                return {"ok": False, "error": "; ".join(problems)}
-        elif isinstance(job, SweepJob):
-            settings = settings_of(order, job)
-            if all(setting.problem for setting in settings):
-                return {"ok": False, "error": settings[0].problem or "nothing to sweep"}
-        elif isinstance(job, BenchJob) and (not order.gpu_uuid or order.simulated):
-            # nothing to run on: compile for the chip that is shown
-            job = BenchJob(job.names, job.arch or order.arch)
-        self._program.start_job(job)
-        return {"ok": True}
+        return {"ok": True, "session": self.order.session_id, "paused": self._program.paused, **more}
 
-    def _change(self, command: Command) -> dict[str, Any]:
+    def _obey(self, command: ControlCommand) -> dict[str, Any]:
+        """Do what a viewer asked; more fields of the answer.
+
+        Raises:
+            ValueError: why it is not done.
+        """
+        program = self._program
+        if isinstance(command, StopEngine):
+            self._end("stopped by a viewer")
+        elif isinstance(command, (Pause, Resume)):
+            program.host.set_paused(isinstance(command, Pause))
+        elif isinstance(command, Clear):
+            program.clear_ab()
+        elif isinstance(command, ChangePlan):
+            return {"plan_id": program.change(self._changed_plan(command))}
+        elif isinstance(command, StartJob):
+            job = checked_job(command.job)
+            spec = spec_of(job)
+            if problems := spec.problems(program.order, job):
+                raise ValueError("; ".join(problems))
+            program.start_job(spec.fit(program.order, job))
+        return {}
+
+    def _changed_plan(self, command: ChangePlan) -> Order:
         order = self._program.order
-        description = describe(order.target)
-        try:
-            shape = parse_shape(str(command.get("shape", "")), order.shape)
-        except ShapeError as error:
-            return {"ok": False, "error": str(error)}
-        if "causal" in command:
-            shape = replace(shape, causal=bool(command["causal"]))
-        if "dtype" in command:
-            shape = replace(shape, dtype=str(command["dtype"]))
-        chosen = {**order.knobs, **{str(k): str(v) for k, v in dict(command.get("knobs", {})).items()}}
-        knobs, problems = description.setting(chosen)
-        if message := description.shape_problem(shape, order.arch, knobs):
-            problems.append(message)
-        if not problems and not order.unsafe and (message := description.danger(shape, order.arch, knobs)):
-            problems.append(message + "; start with --unsafe to run it all the same")
-        following = replanned(order, {"shape": shape, "knobs": knobs})
-        if why := self._program.quarantined(following):
+        shape = parse_shape(command.shape, order.shape)
+        shape = replace(
+            shape, causal=shape.causal if command.causal is None else command.causal, dtype=command.dtype or shape.dtype
+        )
+        following, problems = changed_order(order, command.knobs, shape)
+        if why := self._program.host.pool.quarantined(following):
             problems.append(why)
         if problems:
-            return {"ok": False, "error": "; ".join(problems)}
-        plan_id = self._program.change(following)
-        return {"ok": True, "plan_id": plan_id}
+            raise ValueError("; ".join(problems))
+        return following
 
     def _end(self, why: str) -> None:
         self._why = self._why or why
@@ -146,14 +132,14 @@ class Engine:
         order = self.order
         self._log.append(
             Header(
-                order.session_id,
-                SCHEMA_MAJOR,
-                SCHEMA_MINOR,
-                __version__,
-                order.argv,
-                platform.python_version(),
-                f"{platform.system()} {platform.machine()}",
-                order.simulated,
+                session_id=order.session_id,
+                schema_major=SCHEMA_MAJOR,
+                schema_minor=SCHEMA_MINOR,
+                fa4top_version=__version__,
+                argv=order.argv,
+                python=platform.python_version(),
+                platform=f"{platform.system()} {platform.machine()}",
+                simulated=order.simulated,
             )
         )
         for text in order.notices:
@@ -163,7 +149,7 @@ class Engine:
         self._state("running", order.why_target)
         program = asyncio.create_task(self._program.run())
         stopping = asyncio.create_task(self._stop.wait())
-        code = EXIT_OK
+        code = exits.OK
         try:
             while True:
                 done, _ = await asyncio.wait({program, stopping}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
@@ -178,7 +164,9 @@ class Engine:
                 self._log.flush()
         finally:
             await end_task(program)
-            self._log.append(EngineState("stopped", os.getpid(), self._control.viewers, self._why))
+            self._log.append(
+                EngineState(state="stopped", pid=os.getpid(), viewers=self._control.viewers, text=self._why, code=code)
+            )
             await end_task(stopping)
             entry.unlink(missing_ok=True)
             self._close_log()
@@ -193,26 +181,30 @@ class Engine:
         try:
             rescued = self._log.close(runtime_folder() / f"{self.order.session_id}.rest.jsonl")
         except OSError as error:
-            self._control.broadcast({"event": "blocked", "text": f"the end of the log is lost: {error.strerror}"})
+            self._blocked("end", f"the end of the log is lost: {error.strerror}")
             return
         if rescued is not None:
             log = self._folder / LOG_NAME
             text = f"the disk is full: the end of the log is in {rescued}; append it: cat {rescued} >> {log}"
-            self._control.broadcast({"event": "blocked", "text": text})
+            self._blocked("end", text)
+
+    def _blocked(self, what: str, text: str) -> None:
+        """Tell viewers what can not go through the log."""
+        self._control.broadcast({"event": "blocked", "what": what, "text": text})
 
     def _program_ended(self, program: asyncio.Task[None]) -> int:
         error = program.exception()
         if isinstance(error, Stopped):
             self._why = str(error)
             self._log.append(Notice("error", self._why))
-            return EXIT_CHECK if "output is wrong" in self._why else EXIT_FAULT
+            return error.code
         if error is not None:
             self._why = f"internal error: {type(error).__name__}: {error}"
             self._log.append(Notice("error", self._why))
             with contextlib.suppress(OSError):
                 traceback.print_exception(error)
-            return EXIT_FAULT
-        return EXIT_OK
+            return exits.FAULT
+        return exits.OK
 
 
 def main() -> int:
@@ -222,7 +214,7 @@ def main() -> int:
     except Exception:
         with contextlib.suppress(OSError):  # the disk may be full
             traceback.print_exc()
-        return EXIT_FAULT
+        return exits.FAULT
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from fa4top.records import Body, stamp, to_line
-
-MAX_PENDING_BYTES = 8 << 20
+from fa4top.records import Body, Envelope, stamp, to_line
 
 
 class SessionLog:
@@ -22,8 +20,10 @@ class SessionLog:
         self._seq = 0
         self.blocked: str | None = None
 
-    def append(self, body: Body, source: str = "engine", wall_ns: int | None = None, mono_ns: int | None = None) -> int:
-        """Add a record and return its number. Times are those of the source where it gives them."""
+    def append(
+        self, body: Body, source: str = "engine", wall_ns: int | None = None, mono_ns: int | None = None
+    ) -> Envelope:
+        """Add a record, and return it as it was recorded. Times are those of the source where it gives them."""
         self._seq += 1
         record = stamp(body, source, self._seq)
         if wall_ns is not None and mono_ns is not None:
@@ -32,7 +32,7 @@ class SessionLog:
             record = replace(record, simulated=True)
         self._pending += to_line(record)
         self.flush()
-        return self._seq
+        return record
 
     def flush(self) -> bool:
         """Write what is pending; False while the disk refuses. A line cut off by a full disk is completed later."""
@@ -50,11 +50,6 @@ class SessionLog:
             del self._pending[:written]
         self.blocked = None
         return True
-
-    @property
-    def overfull(self) -> bool:
-        """Is more waiting than can be kept safely?"""
-        return len(self._pending) > MAX_PENDING_BYTES
 
     def close(self, rescue: Path | None = None) -> Path | None:
         """Write what can be written and close.

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from fa4top.engine.order import Order
 from fa4top.engine.workers import WorkerGone, WorkerProcess
+from fa4top.orders.order import Order
 from fa4top.targets.catalog import describe
 
 TWINS = ("clean", "traced")

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
-from fa4top.engine.order import Order
-from fa4top.records import Body, Envelope, Fault, HangReport, WorkerState
+from fa4top.engine import ends
+from fa4top.engine.pace import CHECK_DEADLINE_S, COMPILE_DEADLINE_S
+from fa4top.orders.commands import (
+    CheckOutput,
+    CleanLaunches,
+    LaunchRequest,
+    Message,
+    Serve,
+    StandBy,
+    Stop,
+    TracedLaunch,
+    to_line,
+)
+from fa4top.orders.order import Order
+from fa4top.records import Body, Check, CleanBurst, Envelope, Fault, Geometry, HangReport, TraceSample, WorkerState
 from fa4top.session.reading import Skipped, decode_line
-from fa4top.targets.fork.environment import PATH_VARIABLE
+from fa4top.targets.catalog import describe
 
 BOOTSTRAP = Path(__file__).resolve().parent.parent / "worker" / "bootstrap.py"
 TAIL_LINES = 12
@@ -52,7 +64,7 @@ class WorkerProcess:
         self._said = 0
         self._owed: list[str] = []  # answers that are still to come
 
-    async def start(self, order: Order, stderr_path: Path, first: dict[str, object] | None = None) -> None:
+    async def start(self, order: Order, stderr_path: Path, first: Message | None = None) -> None:
         """Start the process under the interpreter that owns the target.
 
         Args:
@@ -62,7 +74,7 @@ class WorkerProcess:
             WorkerGone: the interpreter can not be started.
         """
         await self._spawn(order, stderr_path)
-        self._write({"worker": self.name, "plan_id": self.plan_id, **(first or {"request": self._request(order)})})
+        self._write(first or self._serve(order))
 
     async def stand_by(self, order: Order, stderr_path: Path) -> None:
         """Start the process and let it import what the target needs; ``assign`` gives it its order.
@@ -71,28 +83,28 @@ class WorkerProcess:
             WorkerGone: the interpreter can not be started.
         """
         await self._spawn(order, stderr_path)
-        self._write({"worker": self.name, "plan_id": 0, "standby": {"target": order.target, "knobs": order.knobs}})
+        self._write(StandBy(target=order.target, knobs=order.knobs))
 
     def assign(self, order: Order, plan_id: int) -> None:
         """What the worker that stands by is to serve."""
         self.plan_id = plan_id
-        self._write({"worker": self.name, "plan_id": plan_id, "request": self._request(order)})
+        self._write(self._serve(order))
 
-    def _request(self, order: Order) -> dict[str, object]:
-        return {
-            "target": order.target,
-            "shape": asdict(order.shape),
-            "knobs": order.knobs,
-            "twin": self.twin,
-            "seed": order.seed,
-            "device": 0,
-            "gpu_uuid": order.gpu_uuid,
-            "detail": order.detail,
-            "inflight": order.inflight,
-            "probe_set": order.probe_set,
-            "fault": order.sim_fault,
-            "options": {"stream": str(self.plan_id)},
-        }
+    def _serve(self, order: Order) -> Serve:
+        request = LaunchRequest(
+            target=order.target,
+            shape=order.shape,
+            knobs=order.knobs,
+            twin=self.twin,
+            seed=order.seed,
+            gpu_uuid=order.gpu_uuid,
+            detail=order.detail,
+            inflight=order.inflight,
+            probe_set=order.probe_set,
+            fault=order.sim_fault,
+            options={"stream": str(self.plan_id)},
+        )
+        return Serve(worker=self.name, plan_id=self.plan_id, request=request)
 
     async def _spawn(self, order: Order, stderr_path: Path) -> None:
         environment = dict(os.environ)
@@ -100,8 +112,8 @@ class WorkerProcess:
             # by UUID: CUDA's and NVML's indices disagree on real nodes
             environment["CUDA_VISIBLE_DEVICES"] = order.gpu_uuid
         environment["PYTHONUNBUFFERED"] = "1"
-        if order.fa4_path:
-            environment[PATH_VARIABLE] = order.fa4_path
+        if order.source_path:
+            environment[describe(order.target).path_variable] = order.source_path
         try:
             self._process = await asyncio.create_subprocess_exec(
                 order.python,
@@ -114,15 +126,7 @@ class WorkerProcess:
                 start_new_session=True,
             )
         except OSError as error:
-            raise WorkerGone(
-                Fault(
-                    self.name,
-                    self.plan_id,
-                    "no interpreter",
-                    f"{order.python}: {error.strerror}",
-                    "give a Python >= 3.10 with --python PATH",
-                )
-            ) from error
+            raise WorkerGone(ends.no_interpreter(self._who, order.python, error)) from error
         self._tasks = [asyncio.create_task(self._read_records()), asyncio.create_task(self._read_stderr(stderr_path))]
 
     @property
@@ -130,10 +134,10 @@ class WorkerProcess:
         """Process id while it lives."""
         return self._process.pid if self._process and self._process.returncode is None else None
 
-    def _write(self, message: dict[str, object]) -> None:
+    def _write(self, message: Message) -> None:
         assert self._process and self._process.stdin
         try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.write(to_line(message))
         except (BrokenPipeError, ConnectionResetError):
             pass  # the reader will see the end of the process
 
@@ -213,74 +217,89 @@ class WorkerProcess:
             doing = self.state.state if self.state else "starting"
             self.kill()
             await self._ended()
-            reason = "hang" if doing == "ready" else "timeout"
-            raise WorkerGone(
-                Fault(
-                    self.name,
-                    self.plan_id,
-                    reason,
-                    f"no answer for {deadline_s:.1f} s while {doing}; the worker was killed",
-                    "a lost signal hangs the kernel: check knobs that changed last, run with --inflight"
-                    if reason == "hang"
-                    else "the compile may need longer, or the machine is busy",
-                    list(self._tail),
-                )
-            ) from None
+            raise WorkerGone(ends.silent(self._who, doing, deadline_s)) from None
         if isinstance(record, Envelope) and isinstance(record.body, HangReport):
             self.kill()
             await self._ended()
-            raise WorkerGone(self._hang_fault(record.body))
+            raise WorkerGone(ends.hung(self._who, record.body))
         if record is None:
             await self._ended()
             raise WorkerGone(self.end_fault())
         return record
 
-    def _hang_fault(self, report: HangReport) -> Fault:
-        return Fault(
-            self.name,
-            self.plan_id,
-            "hang",
-            f"a launch did not end within {report.deadline_s:.1f} s while {report.state}; the worker was killed. "
-            + report.text,
-            "a signal that nobody sends hangs the kernel: look at the knobs that changed last",
-            list(self._tail),
-        )
-
     def end_fault(self) -> Fault:
         """Why the ended process ended, as far as it said or its exit code tells."""
         code = self._process.returncode if self._process else None
-        if self._fault is not None:
-            fault = self._fault
-            return Fault(fault.worker, fault.plan_id, fault.reason, fault.text, fault.hint, list(self._tail))
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            hint = "dmesg may tell of the OOM killer" if name == "SIGKILL" else "the worker's log may say more"
-            return Fault(self.name, self.plan_id, "killed", f"the worker was ended by {name}", hint, list(self._tail))
-        return Fault(
-            self.name,
-            self.plan_id,
-            "ended",
-            f"the worker ended with code {code} and no word",
-            "the worker's log may say more; fa4top doctor checks its interpreter",
-            list(self._tail),
-        )
+        return ends.ended(self._who, code, self._fault)
 
-    def tell(self, command: dict[str, object]) -> None:
-        """Send a command."""
-        self._write(command)
+    @property
+    def _who(self) -> ends.Who:
+        return ends.Who(self.name, self.plan_id, tuple(self._tail))
 
-    async def ask(self, command: dict[str, object], kind: str, deadline_s: float) -> Body:
+    async def ask(self, command: Message, deadline_s: float) -> Body:
         """Send a command and wait for its answer. The answer to a request that was cut short comes first: it is not
-        taken for this one's."""
+        taken for this one's.
+
+        Raises:
+            WorkerGone: as in ``wait_for``.
+        """
         while self._owed:
             await self.wait_for(self._owed[0], deadline_s)
             self._owed.pop(0)
-        # the worker notices first that a launch does not end: it can read what was recorded
-        self._write({**command, "deadline_s": WATCH_SHARE * deadline_s} if kind != "check" else command)
-        self._owed.append(kind)
-        answer = await self.wait_for(kind, deadline_s)
+        if hasattr(command, "deadline_s"):
+            # the worker notices first that a launch does not end: it can read what was recorded
+            command = replace(command, deadline_s=WATCH_SHARE * deadline_s)  # type: ignore[type-var]
+        self._write(command)
+        self._owed.append(command.answer)
+        answer = await self.wait_for(command.answer, deadline_s)
         self._owed.pop()
         return answer
+
+    async def compiled(self) -> WorkerState:
+        """Wait until it has compiled.
+
+        Raises:
+            WorkerGone: it could not.
+        """
+        state = await self.wait_for("worker", COMPILE_DEADLINE_S, "compiled")
+        assert isinstance(state, WorkerState)
+        return state
+
+    async def check(self) -> Check:
+        """Its output against FP32; the worker is then ready, or has failed.
+
+        Raises:
+            WorkerGone: it did not answer.
+        """
+        answer = await self.ask(CheckOutput(), CHECK_DEADLINE_S)
+        assert isinstance(answer, Check)
+        await self.wait_for("worker", CHECK_DEADLINE_S, "ready" if answer.passed else "failed")
+        return answer
+
+    async def clean(self, command: CleanLaunches, deadline_s: float) -> CleanBurst:
+        """A burst of the clean twin.
+
+        Raises:
+            WorkerGone: it did not answer.
+        """
+        burst = await self.ask(command, deadline_s)
+        assert isinstance(burst, CleanBurst)
+        return burst
+
+    async def trace(self, command: TracedLaunch, deadline_s: float) -> TraceSample:
+        """One traced launch.
+
+        Raises:
+            WorkerGone: it did not answer.
+        """
+        sample = await self.ask(command, deadline_s)
+        assert isinstance(sample, TraceSample)
+        return sample
+
+    @property
+    def geometry(self) -> Geometry | None:
+        """How its kernel lies on the chip, once it is compiled."""
+        return self.state.geometry if self.state else None
 
     def kill(self) -> None:
         """End the process group at once."""
@@ -301,7 +320,7 @@ class WorkerProcess:
         if self._process is None:
             return
         if self.pid is not None:
-            self._write({"do": "stop"})
+            self._write(Stop())
             try:
                 await asyncio.wait_for(self._process.wait(), grace_s)
             except asyncio.TimeoutError:

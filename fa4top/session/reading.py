@@ -12,6 +12,7 @@ from typing import IO
 import msgspec
 
 from fa4top.records import KINDS, SCHEMA_MAJOR, SCHEMA_MINOR, Envelope, Header
+from fa4top.session.upgrade import Upgrade
 
 
 class LogError(RuntimeError):
@@ -59,8 +60,11 @@ class Skipped:
         return "; ".join(parts) or None
 
 
-def decode_line(line: bytes, skipped: Skipped) -> Envelope | None:
+def decode_line(line: bytes, skipped: Skipped, upgrade: Upgrade | None = None) -> Envelope | None:
     """One complete line to one record; None when it is to be skipped.
+
+    Args:
+        upgrade: brings records of an older log up to date; the log's header and plans must have gone through it.
 
     Raises:
         LogError: the header is of a newer major version.
@@ -80,10 +84,19 @@ def decode_line(line: bytes, skipped: Skipped) -> Envelope | None:
         if outer.kind == Header.kind:
             _check_version(_VERSION.decode(outer.body), skipped)
         body = decoder.decode(outer.body)
+        body = upgrade.body(body) if upgrade is not None else body
     except msgspec.MsgspecError:
         skipped.broken += 1
         return None
-    return Envelope(outer.kind, outer.seq, outer.wall_ns, outer.mono_ns, outer.source, body, outer.simulated)
+    return Envelope(
+        kind=outer.kind,
+        seq=outer.seq,
+        wall_ns=outer.wall_ns,
+        mono_ns=outer.mono_ns,
+        source=outer.source,
+        body=body,
+        simulated=outer.simulated,
+    )
 
 
 def _check_version(version: _Version, skipped: Skipped) -> None:
@@ -121,11 +134,12 @@ def read_log(path: Path, skipped: Skipped | None = None) -> Iterator[Envelope]:
         LogError: not a session log, or of a newer major version.
     """
     skipped = skipped if skipped is not None else Skipped()
+    upgrade = Upgrade()
     first = True
     with open_log(path) as handle:
         try:
             for line in handle:
-                record = decode_line(line, skipped)
+                record = decode_line(line, skipped, upgrade)
                 if record is None:
                     continue
                 if first and not isinstance(record.body, Header):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from fa4top.records import Shape
-from fa4top.targets.presets import PRESETS
+from fa4top.records import Published, Shape, StepWork
 
 
 @dataclass(frozen=True)
@@ -16,7 +14,8 @@ class Knob:
 
     ``values`` are the legal values as text (empty: any integer in ``low``..``high``). ``when`` says when it is read:
     ``process`` knobs need a fresh worker. ``numerics``: ``bitwise`` (outputs equal), ``changes`` or ``unknown``. With a
-    ``check`` the values are those that a form offers, and any that it lets pass may be typed.
+    ``check`` the values are those that a form offers, and any that it lets pass may be typed. ``tries``: the values
+    that a sweep should try, where not all are worth it.
     """
 
     name: str
@@ -29,6 +28,17 @@ class Knob:
     numerics: str = "bitwise"
     architectures: tuple[str, ...] = ()
     check: Callable[[str], str | None] | None = None
+    tries: tuple[str, ...] = ()
+
+    @property
+    def worth_trying(self) -> tuple[str, ...]:
+        """Values for a sweep."""
+        return self.tries or tuple(value for value in self.values if value != "auto")
+
+    @property
+    def legal(self) -> str:
+        """Its values in a few words."""
+        return ", ".join(self.values) or f"{self.low}..{self.high}"
 
     def problem(self, value: str) -> str | None:
         """Why ``value`` is not legal, in one sentence; None when it is."""
@@ -47,6 +57,9 @@ class Knob:
         return None
 
 
+QUIET = ("auto", "0", "off")  # values that say nothing, where they are the default
+
+
 # the positive control of an A/B: the same on every GPU target, so that any of them can be tested for it
 HANDICAP = Knob(
     "handicap",
@@ -63,15 +76,75 @@ def handicap_percent(knobs: dict[str, str]) -> float | None:
     return None if value == HANDICAP.default else float(value)
 
 
-@dataclass(frozen=True)
-class Description:
-    """A target as the engine and the CLI see it.
+OK, MISSING, NOTE = "ok", "missing", "note"
 
-    ``launcher`` is ``module:function``, imported in workers only; the function takes a LaunchRequest and returns a
-    Launcher. ``requires`` are modules that the worker's interpreter must have. ``hazard`` names settings that only
-    ``--unsafe`` may launch. ``prepare`` is ``module:function(knobs)``: imports that take long, done ahead by a worker
-    that stands by; it may serve a setting whose ``fixed_at_import`` knobs are those of ``knobs``. ``notes`` says what
-    is worth knowing of a setting that may run.
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that doctor looked at: ok, missing (with what fixes it) or a note."""
+
+    what: str
+    state: str
+    found: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What stands in for a GPU where there is none: a chip that is simulated."""
+
+    arch: str
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Located:
+    """Where the sources of a target are that is more than a package of its interpreter.
+
+    ``path`` goes to the workers ('' when it is installed there); ``stand_in`` takes a GPU's place where the sources are
+    a model for tests; ``requires`` are modules beside the description's; ``problems`` judges a setting against these
+    sources.
+    """
+
+    path: str
+    sentence: str
+    stand_in: Described | None = None
+    requires: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    problems: Callable[[dict[str, str]], list[str]] = lambda knobs: []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """A target as the engine, the screens and the CLI see it; nothing here imports CUDA.
+
+    Attributes:
+        launcher: ``module:function``, imported in workers only; the function takes a LaunchRequest and returns a
+            Launcher.
+        requires: modules that the worker's interpreter must have.
+        extra: the extras of fa4top that bring them.
+        shape_problem: why a shape and setting can not run on an architecture at all.
+        hazard: settings that only ``--unsafe`` may launch.
+        notes: what is worth knowing of a setting that may run.
+        work: what a step asks of the chip's units (floors).
+        prepare: ``module:function(knobs)``: imports that take long, done ahead by a worker that stands by; it may serve
+            a setting whose ``fixed_at_import`` knobs are those of ``knobs``.
+        compile_only: ``module:function(shape, arch, knobs, probe_set)`` -> Compiled: what compiles without a GPU; ''
+            where nothing does.
+        default_arch: what is compiled for when nobody says.
+        tries: knobs to try for a cause that triage names: ``handoff`` (where P is handed over), ``load`` (K and V come
+            late). The first of them is what the sweep's form offers.
+        device: of a setting that runs on no GPU of this node: what stands in for it.
+        path_variable: environment variable that tells a worker where the target's sources are; '' for none.
+        locate: ``module:function(folder, here, installed)`` -> Located: finds a target that has sources of its own; ''
+            for one that is a package of the interpreter. ``installed`` is what the interpreter has of ``module``.
+        faults: faults that can be planted, by name.
+        published: what others published for a device, shape and setting.
+        distributions: packages whose versions matter, beside those that are required.
+        doctor: ``module:function(modules, versions)`` -> [Finding]: what the target says of an interpreter, by where
+            its modules lie (None: not there) and the versions of its packages.
+        about: more lines for ``fa4top knobs``.
     """
 
     name: str
@@ -82,10 +155,47 @@ class Description:
     requires: tuple[str, ...]
     simulated: bool
     shape_problem: Callable[[Shape, str, dict[str, str]], str | None]
+    extra: str = ""
     hazard: Callable[[Shape, str, dict[str, str]], str | None] | None = None
+    notes: Callable[[Shape, str, dict[str, str]], list[str]] | None = None
+    work: Callable[[Shape, str, dict[str, str]], StepWork] | None = None
     prepare: str = ""
     fixed_at_import: tuple[str, ...] = ()
-    notes: Callable[[Shape, str, dict[str, str]], list[str]] | None = None
+    compile_only: str = ""
+    default_arch: str = ""
+    tries: Mapping[str, str] = field(default_factory=dict)
+    device: Callable[[dict[str, str]], Described] | None = None
+    path_variable: str = ""
+    locate: str = ""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    about: Callable[[], list[str]] | None = None
+    published: Callable[[str, Shape, dict[str, str]], Published | None] | None = None
+    distributions: tuple[str, ...] = ()
+    doctor: str = ""
+
+    def knob(self, name: str) -> Knob | None:
+        """A knob by name."""
+        return next((knob for knob in self.knobs if knob.name == name), None)
+
+    def defaults(self) -> dict[str, str]:
+        """Every knob at its default."""
+        return {knob.name: knob.default for knob in self.knobs}
+
+    def chosen(self, knobs: Mapping[str, str]) -> dict[str, str]:
+        """Those knobs of a setting that are not at their default."""
+        defaults = self.defaults()
+        return {name: value for name, value in knobs.items() if value != defaults.get(name)}
+
+    def to_try(self, cause: str, arch: str) -> tuple[str, list[str]]:
+        """(knob, values) to sweep for a cause on this chip; ('', []) where there is none."""
+        knob = self.knob(self.tries.get(cause, ""))
+        if knob is None or (knob.architectures and arch not in knob.architectures):
+            return "", []
+        return knob.name, list(knob.worth_trying)
+
+    def offered(self) -> Knob:
+        """The knob that a person most likely wants to sweep."""
+        return next((knob for name in self.tries.values() if (knob := self.knob(name))), self.knobs[0])
 
     def danger(self, shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
         """Why only ``--unsafe`` may launch this setting; None when anybody may."""
@@ -102,63 +212,6 @@ class Description:
             elif message := known[name].problem(value):
                 problems.append(message)
         return {name: chosen.get(name, knob.default) for name, knob in known.items()}, problems
-
-
-_FIELD = {
-    "b": "batch",
-    "s": "seqlen",
-    "sq": "seqlen_q",
-    "sk": "seqlen_k",
-    "h": "heads",
-    "hk": "kv_heads",
-    "d": "head_dim",
-    "dv": "head_dim_v",
-}
-_PART = re.compile(r"(sq|sk|hk|dv|b|s|h|d)=?(\d+)$")
-
-
-class ShapeError(ValueError):
-    """A shape that can not be read; the text says why."""
-
-
-def parse_shape(text: str, default: Shape) -> Shape:
-    """Read ``b1,s8192,h24,d128``; parts left out keep the default's values, ``s`` sets both lengths. Or a preset.
-
-    Raises:
-        ShapeError: with one sentence.
-    """
-    if (preset := PRESETS.get(text.strip())) is not None:
-        batch, length, heads, dim = preset
-        text = f"b{batch},s{length},h{heads},d{dim}"
-    values: dict[str, int] = {}
-    for part in filter(None, re.split(r"[,\s]+", text.strip())):
-        match = _PART.fullmatch(part)
-        if match is None:
-            raise ShapeError(
-                f"shape part '{part}' is not understood; write b1,s8192,h24,d128 "
-                "(also sq, sk for lengths apart, hk for kv heads, dv for V's head dim), or a published shape: "
-                + ", ".join(PRESETS)
-            )
-        values[_FIELD[match[1]]] = int(match[2])
-    if any(number < 1 for number in values.values()):
-        raise ShapeError("every number in a shape must be at least 1")
-    if "seqlen" in values:
-        length = values.pop("seqlen")
-        values.setdefault("seqlen_q", length)
-        values.setdefault("seqlen_k", length)
-    if "heads" in values:
-        values.setdefault("kv_heads", values["heads"])
-    if "head_dim" in values:
-        values.setdefault("head_dim_v", values["head_dim"])
-    return replace(default, **values)  # type: ignore[arg-type]
-
-
-def format_shape(shape: Shape) -> str:
-    """The short form that ``parse_shape`` reads."""
-    lengths = f"s{shape.seqlen_q}" if shape.seqlen_q == shape.seqlen_k else f"sq{shape.seqlen_q},sk{shape.seqlen_k}"
-    kv = "" if shape.kv_heads == shape.heads else f",hk{shape.kv_heads}"
-    dv = "" if shape.head_dim_v == shape.head_dim else f",dv{shape.head_dim_v}"
-    return f"b{shape.batch},{lengths},h{shape.heads}{kv},d{shape.head_dim}{dv}"
 
 
 def attention_flops(shape: Shape) -> float:

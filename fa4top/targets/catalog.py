@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from importlib.metadata import entry_points
+from typing import Any
 
 from fa4top.targets.base import Description
 from fa4top.targets.builtin.description import DESCRIPTION as BUILTIN
@@ -10,7 +12,24 @@ from fa4top.targets.fa4.description import DESCRIPTION as FA4
 from fa4top.targets.fork.description import DESCRIPTION as FORK
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
-TARGETS: dict[str, Description] = {description.name: description for description in (FA4, FORK, BUILTIN, SIM)}
+ENTRY_POINTS = "fa4top.targets"  # a package of somebody else adds a Description of its own
+
+
+def _found() -> dict[str, Description]:
+    """Our own targets, then those of installed packages; none of these replaces one of ours."""
+    found = {description.name: description for description in (FA4, FORK, BUILTIN, SIM)}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            description = entry.load()
+        except Exception as error:  # a broken package of somebody else must not take fa4top with it
+            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        found.setdefault(description.name, description)
+    return found
+
+
+BROKEN: dict[str, str] = {}  # entry points that could not be loaded, and why
+TARGETS: dict[str, Description] = _found()
 
 
 class UnknownTarget(KeyError):
@@ -20,14 +39,9 @@ class UnknownTarget(KeyError):
         return f"no target {self.args[0]}; there are: {', '.join(TARGETS)}"
 
 
-QUIET = ("auto", "0", "off")
-
-
-def shown_knobs(target: str, knobs: Mapping[str, str]) -> dict[str, str]:
-    """Knobs worth a place on the screen: all but those that are off by default, and are."""
-    known = TARGETS.get(target)
-    defaults = {knob.name: knob.default for knob in known.knobs} if known else {}
-    return {k: v for k, v in knobs.items() if v not in QUIET or v != defaults.get(k, v)}
+def compiled_without_gpu() -> list[str]:
+    """Names of the targets that can be compiled where no GPU is."""
+    return [name for name, description in TARGETS.items() if description.compile_only]
 
 
 def describe(name: str) -> Description:
@@ -40,3 +54,13 @@ def describe(name: str) -> Description:
         return TARGETS[name]
     except KeyError as error:
         raise UnknownTarget(name) from error
+
+
+def load(reference: str) -> Any:
+    """The object that ``module:name`` means.
+
+    Raises:
+        ImportError: there is no such module. AttributeError: it has no such name.
+    """
+    module, name = reference.split(":")
+    return getattr(importlib.import_module(module), name)

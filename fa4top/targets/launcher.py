@@ -9,39 +9,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.layout import BufferLayout
-from fa4top.records import Geometry, GpuSample, Shape
-
-PRIMERS = 2  # launches before the timed ones
-WARM, COLD = "warm", "cold"  # L2 before each timed launch: as the launch before left it, or overwritten
-
-
-@dataclass(frozen=True)
-class LaunchRequest:
-    """One worker's job, as the engine sends it."""
-
-    target: str
-    shape: Shape
-    knobs: dict[str, str]
-    twin: str
-    seed: int
-    device: int
-    gpu_uuid: str
-    detail: bool = False
-    inflight: bool = False
-    probe_set: str = ""
-    fault: str = ""
-    options: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Capture:
-    """One traced launch as it left the device: the buffer's bytes and the launch's own facts."""
-
-    buffer: npt.NDArray[np.uint8]
-    generation: int
-    cta: int
-    time_us: float
+from fa4top.analysis.trace.family import Family
+from fa4top.analysis.trace.layout import BufferLayout
+from fa4top.analysis.trace.sample import Capture
+from fa4top.orders.commands import PRIMERS
+from fa4top.orders.jobs import WARM
+from fa4top.records import Geometry, GpuSample
 
 
 @dataclass(frozen=True)
@@ -72,7 +45,8 @@ class Launcher(Protocol):
     layout: BufferLayout
     probe_set: str
     probe_sets: list[str]
-    family: str
+    family: Family
+    arch: str
     versions: dict[str, str]
 
     def compile(self, progress: Callable[[str, float | None], None]) -> Geometry:
@@ -110,6 +84,19 @@ class Launcher(Protocol):
     def close(self) -> None:
         """Give the device back."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A kernel that was compiled without a GPU: its cubin and PTX ('' where there is none), the versions that made it,
+    how it lays the problem out, and, with probes, their counts by role and what the injector noted."""
+
+    cubin: bytes
+    ptx: str
+    versions: dict[str, str]
+    geometry: Geometry | None = None
+    probe_counts: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 class TargetError(RuntimeError):

@@ -17,7 +17,6 @@ class Action:
     action: str
     label: str
     description: str
-    scope: str = "app"
     show: bool = False
 
 
@@ -65,7 +64,7 @@ ACTIONS: tuple[Action, ...] = (
 RESERVED = frozenset({"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+j", "ctrl+m", "ctrl+h", "ctrl+i", "ctrl+c", "escape"})
 
 
-class KeyError_(ValueError):
+class KeyMapError(ValueError):
     """The key map in the config can not be used; the text names the action or the key."""
 
 
@@ -73,20 +72,20 @@ def key_map(chosen: dict[str, str]) -> dict[str, str]:
     """Keys of every action, with the person's changes.
 
     Raises:
-        KeyError_: an unknown action id, a key that tmux or terminals eat, or one key for two actions.
+        KeyMapError: an unknown action id, a key that tmux or terminals eat, or one key for two actions.
     """
     keys = {action.id: action.keys for action in ACTIONS}
     for action_id, value in chosen.items():
         if action_id not in keys:
-            raise KeyError_(f"keys: no action '{action_id}'; there are: {', '.join(keys)}")
+            raise KeyMapError(f"keys: no action '{action_id}'; there are: {', '.join(keys)}")
         if eaten := [k for k in value.split(",") if k.strip() in RESERVED]:
-            raise KeyError_(f"keys: {action_id} = {eaten[0]}: terminals or tmux eat this key; choose another")
+            raise KeyMapError(f"keys: {action_id} = {eaten[0]}: terminals or tmux eat this key; choose another")
         keys[action_id] = value
     taken: dict[str, str] = {}
     for action_id, value in keys.items():
         for key in (part.strip() for part in value.split(",")):
             if key in taken:
-                raise KeyError_(f"keys: '{key}' is used by {taken[key]} and {action_id}")
+                raise KeyMapError(f"keys: '{key}' is used by {taken[key]} and {action_id}")
             taken[key] = action_id
     return keys
 
@@ -94,14 +93,6 @@ def key_map(chosen: dict[str, str]) -> dict[str, str]:
 def bindings() -> Iterable[Binding]:
     """Textual bindings of the registry."""
     return [
-        Binding(
-            action.keys,
-            action.action,
-            action.label,
-            show=action.show,
-            id=action.id,
-            tooltip=action.description,
-            priority=action.id == "quit",
-        )
+        Binding(action.keys, action.action, action.label, show=action.show, id=action.id, tooltip=action.description)
         for action in ACTIONS
     ] + [Binding("ctrl+c", "leave", "quit", show=False, priority=True)]

@@ -1,41 +1,21 @@
-"""Which style a role or a wait has: the same on every screen."""
+"""Which style a role or a wait has: the same on every screen, by its place in the target's own list."""
 
 from __future__ import annotations
 
-ROLE_STYLES: dict[str, str] = {
-    "mma": "role-a",
-    "mma0": "role-a",
-    "mma1": "role-b",
-    "mma2": "role-c",
-    "softmax0": "role-b",
-    "softmax1": "role-c",
-    "correction": "role-d",
-    "load": "role-d",
-}
-WAIT_STYLES: dict[str, str] = {
-    "wait P": "wait-a",
-    "wait P 2nd": "wait-b",
-    "wait S": "wait-a",
-    "wait corr": "wait-c",
-    "wait stats": "wait-c",
-    "turn": "wait-a",
-    "wait K": "wait-b",
-    "wait V": "wait-c",
-    "wait KV": "wait-d",
-    "wait Q": "wait-d",
-    "wait P free": "wait-c",
-    "wait S free": "wait-c",
-    "wait slot": "wait-d",
-    "wait sum": "wait-d",
-}
-SHORT: dict[str, str] = {"correction": "corr", "softmax0": "softmx0", "softmax1": "softmx1"}
+from fa4top.analysis.view.snapshot import Snapshot
+
+ROLE_STYLES = ("role-a", "role-b", "role-c", "role-d")
+WAIT_STYLES = ("wait-a", "wait-b", "wait-c", "wait-d")
 
 
-def role_style(role: str) -> str:
-    """Style name of a role."""
-    return ROLE_STYLES.get(role, "role-a")
+def role_style(snapshot: Snapshot, role: str) -> str:
+    """Style name of a role; a fifth and later ones share the last."""
+    names = snapshot.role_map.names if snapshot.role_map else [view.role for view in snapshot.roles]
+    return ROLE_STYLES[min(names.index(role), len(ROLE_STYLES) - 1)] if role in names else ROLE_STYLES[0]
 
 
-def wait_style(cause: str) -> str:
-    """Style name of a wait's cause."""
-    return WAIT_STYLES.get(cause, "wait-d")
+def wait_style(snapshot: Snapshot, role: str, cause: str) -> str:
+    """Style name of a wait: by its place among the waits of its role."""
+    view = snapshot.role(role)
+    causes = sorted(name for name, _ in view.waits_cycles) if view else []
+    return WAIT_STYLES[min(causes.index(cause), len(WAIT_STYLES) - 1)] if cause in causes else WAIT_STYLES[-1]

@@ -6,13 +6,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fa4top.analysis.fold import Fold
-from fa4top.engine.start import Control, EngineError, connect
+from fa4top.analysis.view.fold import Fold
+from fa4top.engine.client import Control, EngineError, connect
 from fa4top.records import Envelope
-from fa4top.session.following import Follower, Player
+from fa4top.session.following import Follower
+from fa4top.session.playing import Player
 from fa4top.session.reading import LogError
 from fa4top.ui.messages import FeedFailed, SnapshotReady
 
@@ -26,17 +28,27 @@ class Source(Protocol):
         """New records; [] when there are none now."""
         ...
 
-    def status(self) -> tuple[str, str, str]:
-        """(replay position, why nothing is written, how it ended); '' where that does not apply."""
+    def status(self) -> Status:
+        """How it stands with it."""
         ...
 
-    def fresh_start(self) -> list[Envelope] | None:
-        """After a jump: what the fold must start over with."""
+    def fresh_start(self) -> Fold | None:
+        """After a jump: the fold to go on with."""
         ...
 
     def close(self) -> None:
         """Let go."""
         ...
+
+
+@dataclass(frozen=True)
+class Status:
+    """``replay``: position of a recording; ``blocked``: why nothing is written; ``ended``: how it ended; '' where that
+    does not apply."""
+
+    replay: str = ""
+    blocked: str = ""
+    ended: str = ""
 
 
 class LiveSource:
@@ -70,7 +82,7 @@ class LiveSource:
             records = self._follower.poll()
             if self._control is not None:
                 for event in self._control.events():
-                    self._blocked = event.get("text", "") if event.get("event") == "blocked" else self._blocked
+                    self._blocked = str(event.get("text", "")) if event.get("event") == "blocked" else self._blocked
             for record in records:
                 if record.kind in ("trace", "clean"):
                     self._blocked = ""
@@ -90,11 +102,11 @@ class LiveSource:
                 self._ended = self._ended or "the engine is gone"
                 return {"ok": False, "error": self._ended}
 
-    def status(self) -> tuple[str, str, str]:
+    def status(self) -> Status:
         """Blocked and ended, as far as known."""
-        return "", self._blocked, self._ended
+        return Status("", self._blocked, self._ended)
 
-    def fresh_start(self) -> list[Envelope] | None:
+    def fresh_start(self) -> Fold | None:
         """A live log never jumps."""
         return None
 
@@ -106,12 +118,12 @@ class LiveSource:
 
 
 class ReplaySource:
-    """A recording with a clock."""
+    """A recording with a clock. A jump is a wish: the feed's thread makes it, once the recording is indexed so far."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
         self._lock = threading.Lock()
-        self._fresh: list[Envelope] | None = None
+        self._wish_s: float | None = None
 
     def poll(self) -> list[Envelope]:
         """Records whose moment has come."""
@@ -124,36 +136,45 @@ class ReplaySource:
             self._player.set_paused(not self._player.paused)
             return self._player.paused
 
-    def jump(self, seconds: float) -> None:
-        """Relative jump."""
+    def jump_to(self, seconds: float) -> None:
+        """Go to a moment."""
         with self._lock:
-            self._fresh = self._player.seek(self._player.position_s + seconds)
+            self._wish_s = max(0.0, seconds)
 
-    def jump_to_numbers(self) -> bool:
-        """Skip what has no numbers; False when no others follow."""
+    def jump(self, seconds: float) -> None:
+        """Relative jump; several before the first is made add up."""
+        with self._lock:
+            self._wish_s = max(0.0, (self._player.position_s if self._wish_s is None else self._wish_s) + seconds)
+
+    def jump_to_numbers(self) -> str:
+        """Skip what has no numbers; why not, '' when it is done."""
         with self._lock:
             at = self._player.next_numbers_s()
-            if at is None:
-                return False
-            self._fresh = self._player.seek(at)
-            return True
+            if at is not None:
+                self._wish_s = at
+                return ""
+            return "no other numbers follow" if self._player.indexing is None else "still indexing the recording"
 
     def change_speed(self, factor: float) -> None:
         """Faster or slower, from 1/8 to 64 times."""
         with self._lock:
             self._player.set_speed(max(0.125, min(64.0, self._player.speed * factor)))
 
-    def status(self) -> tuple[str, str, str]:
+    def status(self) -> Status:
         """Position and speed."""
-        position, whole = self._player.position_s, self._player.duration_s
-        ended = "the recording has ended" if self._player.finished else ""
-        return f"{_clock(position)}/{_clock(whole)} x{self._player.speed:g}", "", ended
+        player = self._player
+        ended = "the recording has ended" if player.finished else ""
+        indexed = player.indexing
+        more = "" if indexed is None else f" indexing {indexed:.0%}"
+        return Status(f"{_clock(player.position_s)}/{_clock(player.duration_s)} x{player.speed:g}{more}", "", ended)
 
-    def fresh_start(self) -> list[Envelope] | None:
-        """What a jump left to fold; once."""
+    def fresh_start(self) -> Fold | None:
+        """Make the jump that was wished for, when it can be made."""
         with self._lock:
-            fresh, self._fresh = self._fresh, None
-            return fresh
+            if self._wish_s is None or not self._player.covers(self._wish_s):
+                return None
+            wish, self._wish_s = self._wish_s, None
+            return self._player.seek(wish).fold()
 
     def close(self) -> None:
         """Close the file."""
@@ -165,31 +186,38 @@ def _clock(seconds: float) -> str:
 
 
 class Feed(threading.Thread):
-    """Polls a source often and posts at most ``hz`` snapshots a second, and none while the last one is untaken: a slow
-    terminal costs frames, never memory."""
+    """Polls a source often and posts at most ``hz`` snapshots a second, and none while the last one is not shown: a
+    slow terminal costs frames, never memory.
 
-    def __init__(self, source: Source, post: Callable[[SnapshotReady | FeedFailed], object], hz: float) -> None:
+    ``shown`` is the number of the snapshot that was shown last. It is asked, never waited for: a callback that a closed
+    dialog took along must not stop the screens.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        post: Callable[[SnapshotReady | FeedFailed], object],
+        hz: float,
+        shown: Callable[[], int] | None = None,
+    ) -> None:
         super().__init__(name="fa4top-feed", daemon=True)
         self._source = source
         self._post = post
+        self._shown = shown
+        self._sent = 0
         self.hz = hz
         self._ending = threading.Event()
         self._wake = threading.Event()
-        self.taken = threading.Event()
-        self.taken.set()
 
     def run(self) -> None:
         """Until stopped."""
         fold = Fold()
-        status: tuple[str, str, str] | None = None
+        status: Status | None = None
         dirty = True
         while not self._ending.is_set():
             try:
                 if (fresh := self._source.fresh_start()) is not None:
-                    fold = Fold()
-                    for record in fresh:
-                        fold.feed(record)
-                    dirty = True
+                    fold, dirty = fresh, True
                 while records := self._source.poll():
                     for record in records:
                         fold.feed(record)
@@ -200,9 +228,9 @@ class Feed(threading.Thread):
                 self._post(FeedFailed(str(error)))
                 return
             now = self._source.status()
-            if (dirty or now != status) and self.taken.is_set():
-                self.taken.clear()
-                self._post(SnapshotReady(fold.snapshot(), *now))
+            if (dirty or now != status) and (self._shown is None or self._shown() >= self._sent):
+                self._sent += 1
+                self._post(SnapshotReady(fold.snapshot(), now.replay, now.blocked, now.ended, self._sent))
                 dirty, status = False, now
             self._wake.wait(1.0 / self.hz)
             self._wake.clear()

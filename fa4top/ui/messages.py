@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 
 
 @dataclass
@@ -17,6 +17,7 @@ class SnapshotReady(Message):
     replay: str = ""
     blocked: str = ""
     ended: str = ""
+    number: int = 0  # counts up; the feed looks which one was shown
 
     bubble = False
 

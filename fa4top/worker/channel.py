@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
+from fa4top.orders.commands import Message, from_line
 from fa4top.records import Body, stamp, to_line
 
 
@@ -39,12 +39,10 @@ class Channel:
             while data:
                 data = data[self._out.write(data) :]
 
-    def commands(self) -> Iterator[dict[str, Any]]:
-        """Commands until the engine closes the pipe; a line that is not JSON is skipped."""
+    def commands(self) -> Iterator[Message]:
+        """Commands until the engine closes the pipe; a line that is none is skipped."""
         for line in self._commands:
             try:
-                command = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(command, dict):
-                yield command
+                yield from_line(line)
+            except ValueError as error:
+                print(f"skipped: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The worker's job "sass": compile one setting for an architecture, no GPU, and leave the cubin in a file."""
+"""The worker's job to compile: one setting for an architecture, no GPU; the cubin is left in a file."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from fa4top.records import Shape
-from fa4top.targets.launcher import TargetError
+from fa4top.orders.commands import Compile
+from fa4top.targets.catalog import describe, load
+from fa4top.targets.launcher import Compiled, TargetError
 
 
-def run_compile(order: dict[str, Any]) -> int:
+def run_compile(what: Compile) -> int:
     """Write OUT.cubin, OUT.ptx where there is one, and OUT.json: versions, or the reason why not."""
-    out = Path(order["out"])
+    out = Path(what.out)
     answer: dict[str, Any] = {}
     try:
-        cubin, ptx, answer["versions"] = _compile(
-            order["target"], Shape(**order["shape"]), order["arch"], order["knobs"], order["probe_set"]
-        )
-        out.with_suffix(".cubin").write_bytes(cubin)
-        if ptx:
-            out.with_suffix(".ptx").write_text(ptx)
+        made = _compile(what)
+        answer["versions"] = made.versions
+        out.with_suffix(".cubin").write_bytes(made.cubin)
+        if made.ptx:
+            out.with_suffix(".ptx").write_text(made.ptx)
     except TargetError as error:
         answer = {"error": error.text, "hint": error.hint}
     except Exception as error:
@@ -31,21 +31,13 @@ def run_compile(order: dict[str, Any]) -> int:
     return 0
 
 
-def _compile(
-    target: str, shape: Shape, arch: str, knobs: dict[str, str], probe_set: str
-) -> tuple[bytes, str, dict[str, str]]:
-    if target == "fa4":
-        from fa4top.targets.fa4.compile_only import compile_only
-
-        made = compile_only(shape, arch, knobs, probe_set)
-        return made.cubin, made.ptx, made.versions
-    if target == "builtin":
-        from fa4top.targets.builtin import build
-
-        cubin = build.build(shape, knobs, {"": 0, "coarse": 1, "detail": 2}[probe_set])
-        return cubin.data, "", {"compiler": cubin.compiler}
-    raise TargetError(
-        "no kernel",
-        f"target {target} can not be compiled without its GPU",
-        "dump its cubin (CUTE_DSL_KEEP_CUBIN=1) and give the file: fa4top sass FILE.cubin",
-    )
+def _compile(what: Compile) -> Compiled:
+    compile_only = describe(what.target).compile_only
+    if not compile_only:
+        raise TargetError(
+            "no kernel",
+            f"target {what.target} can not be compiled without its GPU",
+            "dump its cubin (CUTE_DSL_KEEP_CUBIN=1) and give the file: fa4top sass FILE.cubin",
+        )
+    made: Compiled = load(compile_only)(what.shape, what.arch, what.knobs, what.probe_set)
+    return made

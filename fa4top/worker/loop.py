@@ -2,82 +2,83 @@
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 import sys
 import time
 import traceback
+from dataclasses import replace
 from math import isfinite
-from typing import Any
 
 import numpy as np
 
-from fa4top.analysis.hangs import explain, role_states
-from fa4top.analysis.outputs import Difference, compare_outputs
-from fa4top.analysis.sample import analyse_capture
-from fa4top.records import Check, CleanBurst, Fault, Geometry, HangReport, Repeats, Shape, WorkerState
-from fa4top.targets.catalog import describe
-from fa4top.targets.launcher import PRIMERS, WARM, Launcher, LaunchRequest, TargetError
+from fa4top.analysis.compare.outputs import OutputDifference, compare_outputs
+from fa4top.analysis.trace.hangs import explain, role_states
+from fa4top.analysis.trace.sample import Sampling, decode_capture, trace_sample
+from fa4top.orders import exits
+from fa4top.orders.commands import (
+    Bench,
+    CheckOutput,
+    CleanLaunches,
+    Compile,
+    LaunchRequest,
+    Message,
+    RepeatLaunches,
+    Serve,
+    StandBy,
+    Stop,
+    TracedLaunch,
+    from_line,
+)
+from fa4top.records import Check, CleanBurst, Geometry, HangReport, Repeats, WorkerState
+from fa4top.targets.catalog import describe, load
+from fa4top.targets.launcher import Launcher, TargetError
 from fa4top.worker import faults
 from fa4top.worker.channel import Channel, take_stdout
 from fa4top.worker.watch import Watch
 
-EXIT_FAULT = 4
 TELEMETRY_PERIOD_S = 0.5
 CHECK_DEADLINE_S = 30.0  # one launch, and a few rows on the CPU
 WORST_ERROR = 1e9
-OUT_OF_MEMORY = ("out of memory", "OutOfMemory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY")
 
 
 def main() -> int:
     """Entry point of the process; returns its exit code."""
     out = take_stdout()
-    first = sys.stdin.readline()
-    if not first:
-        return 0
-    order = json.loads(first)
-    if "standby" in order:
-        stand_by(order["standby"]["target"], order["standby"]["knobs"])
-        if not (first := sys.stdin.readline()):
-            return 0
-        order = json.loads(first)
-        if order.get("do") == "stop":
-            return 0
-    if order.get("job") == "sass":
-        from fa4top.worker.compiling import run_compile
-
-        return run_compile(order)
-    if order.get("job") == "bench":
-        return _bench(Channel(out, sys.stdin, order["worker"]), order)
-    shape = Shape(**order["request"].pop("shape"))
-    request = LaunchRequest(shape=shape, **order["request"])
-    channel = Channel(out, sys.stdin, order["worker"])
+    message = _next_message()
+    if isinstance(message, StandBy):
+        stand_by(message)
+        message = _next_message()
     try:
-        return _Worker(channel, request, order["worker"], order["plan_id"]).run()
+        if isinstance(message, Serve):
+            channel = Channel(out, sys.stdin, message.worker)
+            return _Worker(channel, message.request, message.worker, message.plan_id).run()
+        if isinstance(message, Compile):
+            from fa4top.worker.compiling import run_compile
+
+            return run_compile(message)
+        if isinstance(message, Bench):
+            from fa4top.worker.bench import run_bench
+
+            return run_bench(Channel(out, sys.stdin, message.worker), message)
     except BrokenPipeError:
-        return 0
+        pass  # the engine is gone
+    return 0
 
 
-def stand_by(target: str, knobs: dict[str, str]) -> None:
+def _next_message() -> Message | None:
+    line = sys.stdin.readline()
+    return from_line(line) if line else None
+
+
+def stand_by(what: StandBy) -> None:
     """Import ahead what the target's launcher needs. What fails here fails again, with its reason, once there is an
     order."""
-    description = describe(target)
-    if description.prepare:
+    prepare = describe(what.target).prepare
+    if prepare:
         try:
-            module, function = description.prepare.split(":")
-            getattr(importlib.import_module(module), function)(knobs)
+            load(prepare)(what.knobs)
         except Exception:
             traceback.print_exc()
-
-
-def _bench(channel: Channel, order: dict[str, Any]) -> int:
-    from fa4top.worker.bench import run_bench
-
-    try:
-        return run_bench(channel, order["worker"], order["plan_id"], order["names"], order["arch"])
-    except BrokenPipeError:
-        return 0
 
 
 class _Worker:
@@ -100,9 +101,9 @@ class _Worker:
         try:
             capture = launcher.hung_capture() if launcher else None
             if launcher is not None and capture is not None:
-                found = analyse_capture(capture.buffer, launcher.layout, launcher.family, capture.generation)
+                found = decode_capture(capture, launcher.layout, launcher.family)
                 states = role_states(found.traces, launcher.layout.roles, launcher.family)
-                text, roles = explain(states), [state.sentence() for state in states]
+                text, roles = explain(states, launcher.family), [state.sentence() for state in states]
         except Exception as error:
             if isinstance(error, TargetError):
                 text = error.text
@@ -110,23 +111,33 @@ class _Worker:
                 traceback.print_exc()
                 text = f"its buffer could not be read: {type(error).__name__}: {error}"
         text += self._danger()
-        self._channel.send(HangReport(self._worker, self._plan_id, deadline_s, self._doing, text, roles))
+        self._channel.send(
+            HangReport(
+                worker=self._worker,
+                plan_id=self._plan_id,
+                deadline_s=deadline_s,
+                state=self._doing,
+                text=text,
+                roles=roles,
+            )
+        )
 
     def _state(self, state: str, text: str = "", progress: float | None = None) -> None:
         self._doing = state
         launcher = self._launcher
         self._channel.send(
             WorkerState(
-                self._worker,
-                self._plan_id,
-                self._request.twin,
-                state,
-                os.getpid(),
-                text,
-                progress,
-                dict(launcher.versions) if launcher else {},
-                self._geometry,
-                list(launcher.probe_sets) if launcher else [],
+                worker=self._worker,
+                plan_id=self._plan_id,
+                twin=self._request.twin,
+                state=state,
+                pid=os.getpid(),
+                text=text,
+                progress=progress,
+                versions=dict(launcher.versions) if launcher else {},
+                geometry=self._geometry,
+                probe_sets=list(launcher.probe_sets) if launcher else [],
+                roles=launcher.family.role_map if launcher else None,
             )
         )
 
@@ -134,77 +145,70 @@ class _Worker:
         """Compile, then serve commands. A fault ends the process: CUDA errors are sticky."""
         try:
             self._state("importing")
-            module, function = describe(self._request.target).launcher.split(":")
-            self._launcher = getattr(importlib.import_module(module), function)(self._request)
-            self._geometry = self._launcher.compile(lambda text, progress: self._state("compiling", text, progress))
+            description = describe(self._request.target)
+            self._launcher = load(description.launcher)(self._request)
+            assert self._launcher is not None
+            geometry = self._launcher.compile(lambda text, progress: self._state("compiling", text, progress))
+            if description.work is not None:
+                work = description.work(self._request.shape, self._launcher.arch, self._request.knobs)
+                geometry = replace(geometry, work=work)
+            self._geometry = geometry
             self._state("compiled")
             for command in self._channel.commands():
-                if command.get("do") == "stop":
+                if isinstance(command, Stop):
                     break
-                self._do(command)
+                with self._watch.guard(getattr(command, "deadline_s", None) or CHECK_DEADLINE_S):
+                    self._obey(command)
             self._launcher.close()
             self._state("stopped")
         except BrokenPipeError:
             raise
         except BaseException as error:
             self._fault(error)
-            return EXIT_FAULT
+            return exits.FAULT
         return 0
 
-    def _do(self, command: dict[str, Any]) -> None:
-        assert self._launcher is not None
-        kind = command.get("do")
-        with self._watch.guard(float(command.get("deadline_s", CHECK_DEADLINE_S))):
-            self._obey(kind, command)
-
-    def _obey(self, kind: object, command: dict[str, Any]) -> None:
-        assert self._launcher is not None
-        if kind == "check":
+    def _obey(self, command: Message) -> None:
+        launcher = self._launcher
+        assert launcher is not None
+        if isinstance(command, CheckOutput):
             self._state("checking")
             self._check()
-        elif kind == "repeat":
+        elif isinstance(command, RepeatLaunches):
             self._repeat(command)
-        elif kind == "clean":
-            burst = self._launcher.clean_burst(
-                int(command["launches"]), str(command.get("l2", WARM)), int(command.get("primers", PRIMERS))
-            )
+        elif isinstance(command, CleanLaunches):
+            burst = launcher.clean_burst(command.launches, command.l2, command.primers)
             self._launch += len(burst.times_us)
             self._channel.send(
                 CleanBurst(
-                    self._worker,
-                    self._plan_id,
-                    self._launch,
-                    burst.times_us,
-                    burst.sm_clock_mhz,
-                    burst.l2,
-                    burst.host_us,
-                )
-            )
-        elif kind == "trace":
-            assert self._geometry is not None
-            capture = self._launcher.traced_launch(int(command["cta"]))
-            self._launch += 1
-            sample = analyse_capture(
-                capture.buffer,
-                self._launcher.layout,
-                self._launcher.family,
-                capture.generation,
-                probe_set=self._launcher.probe_set,
-                timeline=bool(command.get("timeline")),
-                steps_of_tile=self._geometry.steps_per_tile,
-            )
-            self._channel.send(
-                sample.record(
                     worker=self._worker,
                     plan_id=self._plan_id,
                     launch=self._launch,
-                    time_us=capture.time_us,
-                    probe_set=self._launcher.probe_set,
-                    detail=self._request.detail,
-                    cta=capture.cta,
+                    times_us=burst.times_us,
+                    sm_clock_mhz=burst.sm_clock_mhz,
+                    l2=burst.l2,
+                    host_us=burst.host_us,
                 )
             )
-            self._telemetry()
+        elif isinstance(command, TracedLaunch):
+            self._trace(command)
+
+    def _trace(self, command: TracedLaunch) -> None:
+        launcher = self._launcher
+        assert launcher is not None and self._geometry is not None
+        capture = launcher.traced_launch(command.cta)
+        self._launch += 1
+        sampling = Sampling(
+            self._worker,
+            self._plan_id,
+            self._launch,
+            launcher.probe_set,
+            self._request.detail,
+            command.timeline,
+            self._geometry.steps_per_tile,
+        )
+        self._channel.send(trace_sample(capture, launcher.layout, launcher.family, sampling))
+        self._telemetry()
 
     def _telemetry(self) -> None:
         assert self._launcher is not None
@@ -231,76 +235,62 @@ class _Worker:
         )
         self._channel.send(
             Check(
-                self._worker,
-                self._plan_id,
-                self._request.twin,
-                passed,
-                result.rows,
-                min(result.max_error, WORST_ERROR),  # a record holds no infinity
-                min(result.rms_error, WORST_ERROR),
-                result.limit,
-                result.output_hash,
-                text,
+                worker=self._worker,
+                plan_id=self._plan_id,
+                twin=self._request.twin,
+                passed=passed,
+                rows=result.rows,
+                max_error=min(result.max_error, WORST_ERROR),  # a record holds no infinity
+                rms_error=min(result.rms_error, WORST_ERROR),
+                limit=result.limit,
+                output_hash=result.output_hash,
+                text=text,
             )
         )
         self._state("ready" if passed else "failed", text)
 
-    def _repeat(self, command: dict[str, Any]) -> None:
+    def _repeat(self, command: RepeatLaunches) -> None:
         """Many launches of this setting; the first output is kept, or compared with the one that was."""
         assert self._launcher is not None
-        times = int(command["times"])
+        times = command.times
         first = self._launcher.output()
-        flaky, worst = 0, Difference(0, first.size, 0.0, 0.0, "")
+        flaky, worst = 0, OutputDifference(elements=0, total=first.size, max=0.0, where="")
         for number in range(2, times + 1):
             found = compare_outputs(first, self._launcher.output())
             flaky += not found.equal
             worst = max(worst, found, key=lambda each: each.elements)
             self._state("checking", f"launch {number} of {times}, {flaky} differ", number / times)
-        against, difference = "", Difference(0, first.size, 0.0, 0.0, "")
-        if path := str(command.get("against", "")):
-            difference = compare_outputs(np.load(path, allow_pickle=False), first)
+        against, difference = "", OutputDifference(elements=0, total=first.size, max=0.0, where="")
+        if command.against:
+            difference = compare_outputs(np.load(command.against, allow_pickle=False), first)
             against = "bitwise" if difference.equal else "differs"
-        elif path := str(command.get("keep", "")):
-            np.save(path, first)
+        elif command.keep:
+            np.save(command.keep, first)
         self._channel.send(
             Repeats(
-                self._worker,
-                self._plan_id,
-                str(command.get("setting", "")),
-                times,
-                flaky,
-                worst.elements,
-                first.size,
-                worst.where,
-                against,
-                difference.elements,
-                min(difference.max, WORST_ERROR),
-                min(difference.mean, WORST_ERROR),
-                difference.where,
+                worker=self._worker,
+                plan_id=self._plan_id,
+                setting=command.setting,
+                times=times,
+                flaky_launches=flaky,
+                flaky_elements=worst.elements,
+                elements=first.size,
+                where=worst.where,
+                against=against,
+                differing_elements=difference.elements,
+                max_difference=min(difference.max, WORST_ERROR),
+                differs_where=difference.where,
                 inputs=self._launcher.inputs_digest(),
             )
         )
 
     def _danger(self) -> str:
         """What is known to be wrong with the setting, to be added to what went wrong; '' when nothing is."""
-        request, arch = self._request, str(getattr(self._launcher, "arch", ""))
+        request, arch = self._request, self._launcher.arch if self._launcher else ""
         known = describe(request.target).danger(request.shape, arch, request.knobs)
         return f". The setting is known to be dangerous: {known}" if known else ""
 
     def _fault(self, error: BaseException) -> None:
         traceback.print_exc()
-        reason, hint = "exception", "the worker's log has the traceback"
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
-        if isinstance(error, TargetError):
-            reason, hint, text = error.reason, error.hint or hint, error.text
-        elif isinstance(error, MemoryError) or any(word in str(error) for word in OUT_OF_MEMORY):
-            reason, hint = "out of memory", "choose a smaller shape (b, s or h), or free the GPU"
-        elif isinstance(error, ModuleNotFoundError):
-            reason = "missing package"
-            hint = "fa4top doctor says what this interpreter lacks; --python PATH chooses another"
-        elif "CUDA" in text or "cuda" in text:
-            reason, hint = "CUDA error", "the process is replaced; if it comes back, run compute-sanitizer on it"
-            text = f"{faults.plain(text)}{self._danger()}"
-        elif self._geometry is None and self._launcher is not None:
-            reason, hint = "compile error", "the worker's log has the compiler's words"
-        self._channel.send(Fault(self._worker, self._plan_id, reason, text, hint))
+        stage = faults.COMPILING if self._geometry is None and self._launcher is not None else faults.RUNNING
+        self._channel.send(faults.fault_of(error, self._worker, self._plan_id, stage, self._danger()))

@@ -1,4 +1,7 @@
-"""Run as a script under any Python >= 3.8: prints as JSON what this interpreter has. Imports none of it."""
+"""Run as a script under any Python >= 3.8: prints as JSON what this interpreter has. Imports none of it.
+
+The one argument is JSON: ``modules`` (dotted ones are looked for as files) and ``distributions`` to look for.
+"""
 
 import importlib.metadata
 import importlib.util
@@ -7,67 +10,46 @@ import os
 import platform
 import sys
 
-MODULES = ["numpy", "cupy", "torch", "triton", "cutlass", "flash_attn", "ml_dtypes", "einops"]
-DISTRIBUTIONS = [
-    "numpy",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "cupy",
-    "torch",
-    "triton",
-    "flash-attn-4",
-    "nvidia-cutlass-dsl",
-    "nvidia-cutlass-dsl-libs-cu13",
-    "nvidia-cutlass-dsl-libs-cu12",
-    "quack-kernels",
-    "apache-tvm-ffi",
-    "ml-dtypes",
-    "nvidia-cuda-nvrtc",
-    "nvidia-cuda-nvrtc-cu12",
-    "nvidia-cuda-nvcc",
-    "nvidia-cuda-nvdisasm",
-    "nvidia-cuda-cuobjdump",
-]
+
+def find(name):
+    """Where a module lies, None where it is not; of a.b.c only a is resolved, the rest is looked for as a file."""
+    top, _, rest = name.partition(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return None
+    folders = list(spec.submodule_search_locations or [])
+    if not rest:
+        return spec.origin or (folders[0] if folders else "")
+    for folder in folders:
+        path = os.path.join(folder, *rest.split("."))
+        for candidate in (path + ".py", os.path.join(path, "__init__.py")):
+            if os.path.exists(candidate):
+                return candidate
+    return None
+
+
+def version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
-    modules = {}
-    for name in MODULES:
-        try:
-            spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError):
-            spec = None
-        modules[name] = None if spec is None else (spec.origin or next(iter(spec.submodule_search_locations or []), ""))
-    interface = None
-    spec = importlib.util.find_spec("flash_attn") if modules["flash_attn"] is not None else None
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        candidate = os.path.join(folder, "cute", "interface.py")
-        if os.path.exists(candidate):
-            interface = candidate
-    versions = {}
-    for name in DISTRIBUTIONS:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    nvdisasm = None
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations or []) if spec else []:
-        for place in ("cu13", "cuda_nvdisasm"):
-            candidate = os.path.join(folder, place, "bin", "nvdisasm")
-            if os.path.exists(candidate):
-                nvdisasm = candidate
+    question = json.loads(sys.argv[1])
+    found = {name: version(name) for name in question["distributions"]}
     print(
         json.dumps(
             {
                 "python": platform.python_version(),
                 "executable": sys.executable,
-                "modules": modules,
-                "flash_attn.cute.interface": interface,
-                "versions": versions,
-                "nvdisasm": nvdisasm,
+                "modules": {name: find(name) for name in question["modules"]},
+                "versions": {name: number for name, number in found.items() if number is not None},
             }
         )
     )

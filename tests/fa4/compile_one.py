@@ -14,9 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from fa4top.analysis.flowgraph import flow_graph
-from fa4top.analysis.sass_kernel import TENSOR, read_kernel, spill_sites
-from fa4top.targets.base import parse_shape
+from fa4top.analysis.sass.flowgraph import flow_graph
+from fa4top.analysis.sass.kernel import TENSOR, read_kernel, spill_sites
+from fa4top.orders.shapes import parse_shape
 from fa4top.targets.cuda.tools import disassembly, resources
 from fa4top.targets.fa4.compile_only import compile_only
 from fa4top.targets.fa4.description import DESCRIPTION

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.analysis.sass_compare import compare, spill_sentence, step_of
-from fa4top.engine.sass import Read, Wanted, read_setting
+from fa4top.analysis.sass.compare import compare, spill_sentence, step_of
+from fa4top.engine.sass_reading import Read, Wanted, read_setting
 from fa4top.targets.fa4.description import DESCRIPTION
 from tests.conftest import ROOT
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from fa4top.targets.base import parse_shape
+from fa4top.orders.shapes import parse_shape
 from fa4top.targets.fork.description import DESCRIPTION
 from tests.conftest import ROOT
 from tests.fork.buffers import PERIOD

@@ -9,23 +9,23 @@ import sys
 
 import pytest
 
-from fa4top.analysis.sample import analyse_capture
+from fa4top.analysis.trace.sample import analyse_capture
 from fa4top.records import Shape
 from fa4top.targets.builtin.description import DESCRIPTION, shape_problem
-from fa4top.targets.launcher import LaunchRequest
+from fa4top.orders.commands import LaunchRequest
 
 pytestmark = pytest.mark.gpu
 
 cupy = pytest.importorskip("cupy")
 
 SHAPES = [
-    Shape(1, 128, 128, 1, 1, 128, 128),
-    Shape(1, 128, 256, 1, 1, 128, 128),
-    Shape(2, 640, 1152, 4, 2, 128, 128),
-    Shape(1, 256, 128, 3, 1, 128, 128),
-    Shape(1, 384, 2048, 3, 3, 128, 128, causal=True),
-    Shape(2, 1024, 1024, 8, 1, 128, 128, causal=True),
-    Shape(4, 4096, 4096, 6, 2, 128, 128, causal=True),
+    Shape(batch=1, seqlen_q=128, seqlen_k=128, heads=1, kv_heads=1, head_dim=128, head_dim_v=128),
+    Shape(batch=1, seqlen_q=128, seqlen_k=256, heads=1, kv_heads=1, head_dim=128, head_dim_v=128),
+    Shape(batch=2, seqlen_q=640, seqlen_k=1152, heads=4, kv_heads=2, head_dim=128, head_dim_v=128),
+    Shape(batch=1, seqlen_q=256, seqlen_k=128, heads=3, kv_heads=1, head_dim=128, head_dim_v=128),
+    Shape(batch=1, seqlen_q=384, seqlen_k=2048, heads=3, kv_heads=3, head_dim=128, head_dim_v=128, causal=True),
+    Shape(batch=2, seqlen_q=1024, seqlen_k=1024, heads=8, kv_heads=1, head_dim=128, head_dim_v=128, causal=True),
+    Shape(batch=4, seqlen_q=4096, seqlen_k=4096, heads=6, kv_heads=2, head_dim=128, head_dim_v=128, causal=True),
 ]
 MODES = [
     {"pv_mode": "bf16"},
@@ -66,7 +66,9 @@ def test_output_is_attention(shape: Shape, mode: dict[str, str], seed: int) -> N
 @pytest.mark.parametrize("mode", MODES[:2], ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_reorderings_are_bitwise_equal(mode: dict[str, str], causal: bool) -> None:
-    shape = Shape(1, 1024, 2048, 6, 2, 128, 128, causal)
+    shape = Shape(
+        batch=1, seqlen_q=1024, seqlen_k=2048, heads=6, kv_heads=2, head_dim=128, head_dim_v=128, causal=causal
+    )
     base = launcher(shape, mode).check().output_hash  # type: ignore[attr-defined]
     for change in REORDERINGS:
         assert launcher(shape, {**mode, **change}).check().output_hash == base, change  # type: ignore[attr-defined]
@@ -74,14 +76,17 @@ def test_reorderings_are_bitwise_equal(mode: dict[str, str], causal: bool) -> No
 
 @pytest.mark.parametrize("mode", MODES[:2], ids=str)
 def test_twenty_repeats_are_bitwise_equal(mode: dict[str, str]) -> None:
-    made = launcher(Shape(2, 2048, 2048, 8, 4, 128, 128, True), mode)
+    made = launcher(
+        Shape(batch=2, seqlen_q=2048, seqlen_k=2048, heads=8, kv_heads=4, head_dim=128, head_dim_v=128, causal=True),
+        mode,
+    )
     assert len({made.check().output_hash for _ in range(20)}) == 1  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("mode", MODES[:2], ids=str)
 @pytest.mark.parametrize("detail", [False, True])
 def test_probes_change_nothing_and_lose_nothing(mode: dict[str, str], detail: bool) -> None:
-    shape = Shape(1, 2048, 4096, 8, 8, 128, 128)
+    shape = Shape(batch=1, seqlen_q=2048, seqlen_k=4096, heads=8, kv_heads=8, head_dim=128, head_dim_v=128)
     base = launcher(shape, mode).check().output_hash  # type: ignore[attr-defined]
     traced: object = launcher(shape, mode, "traced", detail=detail)
     assert traced.check().output_hash == base  # type: ignore[attr-defined]
@@ -91,14 +96,16 @@ def test_probes_change_nothing_and_lose_nothing(mode: dict[str, str], detail: bo
         assert (found.losses.dropped, found.losses.unmatched, found.losses.stale) == (0, 0, 0)
         roles = {role.role: role for role in found.roles}
         assert {name: role.steps for name, role in roles.items() if name != "load"} == {
-            "mma": 32, "softmax0": 32, "softmax1": 32,
-        }  # fmt: skip
+            "mma": 32,
+            "softmax0": 32,
+            "softmax1": 32,
+        }
         assert all(role.tiles == 1 for role in roles.values())
 
 
 def test_a_contract_violation_is_seen_by_the_check() -> None:
     """Reads of P before it is written: only --unsafe gets here; the check must not let its numbers through."""
-    shape = Shape(1, 2048, 2048, 8, 8, 128, 128)
+    shape = Shape(batch=1, seqlen_q=2048, seqlen_k=2048, heads=8, kv_heads=8, head_dim=128, head_dim_v=128)
     result = launcher(shape, {"p_split": "1/8", "consumer_split": "7/8"}).check()  # type: ignore[attr-defined]
     assert not result.rms_error <= result.limit
 

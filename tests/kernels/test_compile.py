@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.analysis.sass import parse_sass
+from fa4top.analysis.sass.listing import parse_sass
 from fa4top.targets.bench.build import build as build_bench
 from fa4top.targets.bench.build import sass_problem
 from fa4top.targets.bench.instructions import BY_NAME

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.analysis.sass_compare import compare
-from fa4top.engine.sass import Read, SassError, Wanted, read_file, read_setting
+from fa4top.analysis.sass.compare import compare
+from fa4top.engine.sass_reading import Read, SassError, Wanted, read_file, read_setting
 from fa4top.targets.builtin.description import DESCRIPTION
 from fa4top.targets.cuda.tools import find_tool
 from tests.conftest import ROOT

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.engine.start import connect, find_live
+from fa4top.engine.client import connect, find_live
 from fa4top.session.paths import live_sessions
 from tests.conftest import wait_until
 from tests.pty.harness import Terminal

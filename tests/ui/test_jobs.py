@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Label
 
-from fa4top.engine.order import Order
+from fa4top.orders.order import Order
 from fa4top.records import SweepPoint, SweepState, to_line
 from fa4top.session.following import Player
 from fa4top.session.reading import read_log

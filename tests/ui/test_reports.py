@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4top.engine.jobs import AbJob, CheckJob, SassJob, SweepJob, TriageJob, job_of_command
-from fa4top.engine.order import Order
+from fa4top.orders.jobs import AbJob, CheckJob, SassJob, SweepJob, TriageJob, job_of_command
+from fa4top.orders.order import Order
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.screens.ab import AbScreen
 from fa4top.ui.screens.reports import CheckScreen, SassScreen, TriageScreen
@@ -81,10 +81,10 @@ async def test_r_walks_the_steps_live_and_enter_runs_the_next_experiment(sim_ord
 def test_suggested_commands_become_jobs() -> None:
     tail = " --target sim --shape b1,s8192,h24,d128 --set p_split=1/2"
     assert job_of_command("fa4top ab --tier 2 --a p_split=1/2 --b p_split=3/4" + tail) == AbJob(
-        {"p_split": "1/2"}, {"p_split": "3/4"}, tier=2, budget_s=120.0
+        a={"p_split": "1/2"}, b={"p_split": "3/4"}, tier=2, budget_s=120.0
     )
-    assert job_of_command("fa4top sweep p_split=1/4,1/2" + tail) == SweepJob("p_split", ["1/4", "1/2"])
-    assert job_of_command("fa4top check --times 1000" + tail) == CheckJob({}, {}, 1000)
-    assert job_of_command("fa4top sass --a x=184 --b x=176" + tail) == SassJob({"x": "184"}, {"x": "176"})
+    assert job_of_command("fa4top sweep p_split=1/4,1/2" + tail) == SweepJob(knob="p_split", values=["1/4", "1/2"])
+    assert job_of_command("fa4top check --times 1000" + tail) == CheckJob(a={}, b={}, times=1000)
+    assert job_of_command("fa4top sass --a x=184 --b x=176" + tail) == SassJob(a={"x": "184"}, b={"x": "176"})
     assert job_of_command("fa4top doctor") is None and job_of_command("") is None
     assert TriageJob().kind == "triage"

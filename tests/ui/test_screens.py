@@ -13,8 +13,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Label, RichLog
 
-from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
+from fa4top.engine.client import connect, start_engine
+from fa4top.orders.order import Order
 from fa4top.records import Fault, Notice, to_line
 from fa4top.session.following import Follower, Player
 from fa4top.session.paths import LOG_NAME
@@ -42,10 +42,22 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("recording")
     os.environ["XDG_RUNTIME_DIR"] = str(tmp_path_factory.mktemp("run"))
     order = Order(
-        session_id="test", folder=str(folder), record=True, target="sim", why_target="test", shape=SIM.default_shape,
-        knobs=SIM.setting({})[0], seed=0, python=sys.executable, gpu_uuid="SIM-gb300", gpu_name="simulated GB300",
-        arch="sm_103a", simulated=True, argv=[], rounds_per_s=30.0,
-    )  # fmt: skip
+        session_id="test",
+        folder=str(folder),
+        record=True,
+        target="sim",
+        why_target="test",
+        shape=SIM.default_shape,
+        knobs=SIM.setting({})[0],
+        seed=0,
+        python=sys.executable,
+        gpu_uuid="SIM-gb300",
+        gpu_name="simulated GB300",
+        arch="sm_103a",
+        simulated=True,
+        argv=[],
+        rounds_per_s=30.0,
+    )
     process = start_engine(order)
     control = connect("test", process)
     follower = Follower(folder / LOG_NAME)
@@ -63,7 +75,14 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with (folder / LOG_NAME).open("ab") as file:
         for number, body in enumerate(
             (
-                Fault("w", 1, "hang", "no answer for 2.0 s", "run with --inflight", ["last words"]),
+                Fault(
+                    worker="w",
+                    plan_id=1,
+                    reason="hang",
+                    text="no answer for 2.0 s",
+                    hint="run with --inflight",
+                    stderr_tail=["last words"],
+                ),
                 Notice("warning", "hot"),
             )
         ):
@@ -109,10 +128,31 @@ async def test_all_that_matters_is_on_the_live_screen(recording: Path, size: tup
     async with showing(recording, size) as (app, _):
         text = screen_text(app)
     for words in (
-        "SIMULATED", "REPLAY", "softmax0 period, cycles", "a step of softmax0", "wait S", "timeline, CTA", "mma",
-        "softmx1", "corr", "TFLOP/s", "steps", "tile ends", "tail", "by kernel", "no throttling", "lost", "unmatched",
-        "stale", "checked", "twins", "probes +", "clean", "space", "quit",
-    ):  # fmt: skip
+        "SIMULATED",
+        "REPLAY",
+        "softmax0 period, cycles",
+        "a step of softmax0",
+        "wait S",
+        "timeline, CTA",
+        "mma",
+        "softmx1",
+        "corr",
+        "TFLOP/s",
+        "steps",
+        "tile ends",
+        "tail",
+        "by kernel",
+        "no throttling",
+        "lost",
+        "unmatched",
+        "stale",
+        "checked",
+        "twins",
+        "probes +",
+        "clean",
+        "space",
+        "quit",
+    ):
         assert words in text, words
     assert text.count("SIMULATED") == 2  # on top, and beside the answer
     assert all(len(line) == size[0] for line in text.splitlines())

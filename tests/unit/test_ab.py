@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fa4top.analysis.ab_blocks import block_order, block_ratio, gate, moved, unfair_gate
-from fa4top.analysis.fold import Fold, Snapshot
-from fa4top.analysis.tables import clock_text, milestones, percent_range
-from fa4top.cli import exits
-from fa4top.engine.ab import arm_orders
-from fa4top.engine.jobs import AbJob, job_to_data
-from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
+from fa4top.analysis.compare.blocks import block_order, block_ratio, gate, moved, unfair_gate
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.tables import clock_text, milestones, percent_range
+from fa4top.orders import exits
+from fa4top.engine.client import connect, start_engine
+from fa4top.engine.jobs.ab import arm_orders
+from fa4top.orders.jobs import AbJob, job_to_data
+from fa4top.orders.order import Order
 from fa4top.records import AbBlock, AbState, Plan, WorkerState
 from fa4top.session.reading import read_log
 from fa4top.ui.app import ab_fields
@@ -245,7 +246,20 @@ def test_what_is_typed_becomes_a_job() -> None:
 
 
 def block(number: int, low: float, high: float) -> AbBlock:
-    return AbBlock(1, number, "ABBA", [], [], 0.0, None, False, True, estimate=(low + high) / 2, low=low, high=high)
+    return AbBlock(
+        ab_id=1,
+        number=number,
+        order="ABBA",
+        slices_us=[],
+        clocks_mhz=[],
+        log_ratio=0.0,
+        log_ratio_cycles=None,
+        pilot=False,
+        accepted=True,
+        estimate=(low + high) / 2,
+        low=low,
+        high=high,
+    )
 
 
 def test_the_axis_keeps_zero_in_sight_unless_it_is_far() -> None:

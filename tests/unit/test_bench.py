@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fa4top.analysis.tables import bench_row, bench_title, bench_verdict
-from fa4top.analysis.throughput import perfect_overlap, timed_cycles
+from fa4top.analysis.chip.throughput import perfect_overlap, timed_cycles
+from fa4top.analysis.view.tables import bench_row, bench_title, bench_verdict
 from fa4top.records import BenchResult
 from fa4top.targets.bench.instructions import ARCHITECTURES, BY_NAME, INSTRUCTIONS, MIXES
 from fa4top.targets.bench.published import PUBLISHED, published
@@ -21,11 +21,42 @@ KERNELS = {kernel.name: kernel for kernel in SUITE}
 def test_the_suite_has_what_attention_is_made_of() -> None:
     names = " ".join(KERNELS)
     for word in (
-        "ex2", "rcp", "lg2", "rsqrt", "tanh", "fma.rn.f32x2", "mul", "add", "max.f32, three inputs", "bf16x2.f32",
-        "f16x2.f32", "e4m3x2.f32", "e5m2x2.f32", "e2m1x2.f32", "ue8m0x2.f32", "f16x2.e4m3x2", "lop3", "shf", "prmt",
-        "selp", "iadd3", "softmax step", "loads", "stores", "mbarrier", "named barrier", "wgmma bf16", "wgmma e4m3",
-        "registers", "tcgen05.mma bf16", "tcgen05.mma nvfp4", "2 CTAs", "tcgen05.ld ", "ld.red", "tcgen05.st",
-    ):  # fmt: skip
+        "ex2",
+        "rcp",
+        "lg2",
+        "rsqrt",
+        "tanh",
+        "fma.rn.f32x2",
+        "mul",
+        "add",
+        "max.f32, three inputs",
+        "bf16x2.f32",
+        "f16x2.f32",
+        "e4m3x2.f32",
+        "e5m2x2.f32",
+        "e2m1x2.f32",
+        "ue8m0x2.f32",
+        "f16x2.e4m3x2",
+        "lop3",
+        "shf",
+        "prmt",
+        "selp",
+        "iadd3",
+        "softmax step",
+        "loads",
+        "stores",
+        "mbarrier",
+        "named barrier",
+        "wgmma bf16",
+        "wgmma e4m3",
+        "registers",
+        "tcgen05.mma bf16",
+        "tcgen05.mma nvfp4",
+        "2 CTAs",
+        "tcgen05.ld ",
+        "ld.red",
+        "tcgen05.st",
+    ):
         assert word in names, word
     assert len(KERNELS) == len(SUITE), "names are unique"
 
@@ -94,8 +125,24 @@ def test_published_figures_belong_to_a_chip() -> None:
 
 
 def result(**changes: object) -> BenchResult:
-    base = BenchResult("w", 1, "sm_90a", "NVIDIA H200", "ex2.approx.ftz.f32", "throughput", "instructions/clk",
-                       "measured", 0, 2, 15.9, 15.8, 15.9, 16.0, 15.9 / 16.0, compiler="NVRTC 13.0")  # fmt: skip
+    base = BenchResult(
+        worker="w",
+        plan_id=1,
+        arch="sm_90a",
+        device="NVIDIA H200",
+        name="ex2.approx.ftz.f32",
+        group="throughput",
+        unit="instructions/clk",
+        status="measured",
+        index=0,
+        total=2,
+        value=15.9,
+        p5=15.8,
+        p95=15.9,
+        limit=16.0,
+        limit_share=15.9 / 16.0,
+        compiler="NVRTC 13.0",
+    )
     return dataclasses.replace(base, **changes)  # type: ignore[arg-type]
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fa4top.analysis.decode import decode_events
-from fa4top.analysis.layout import BEGIN, END, MARK, make_tag
+from fa4top.analysis.trace.decode import decode_events
+from fa4top.analysis.trace.layout import BEGIN, END, MARK, make_tag
 from fa4top.records import Shape
 from fa4top.targets import reference
 from fa4top.targets.base import HANDICAP
@@ -98,7 +98,7 @@ def test_shared_memory_fits_a_hopper_sm() -> None:
 def test_geometry_of_full_and_causal_attention() -> None:
     full = kernel_geometry(SHAPE, knobs(), 132)
     assert (full.tiles, full.grid_ctas, full.steps_per_tile, full.steps_longest) == (1536, 132, 64, 12 * 64)
-    small = Shape(1, 512, 512, 1, 1, 128, 128, causal=True)
+    small = Shape(batch=1, seqlen_q=512, seqlen_k=512, heads=1, kv_heads=1, head_dim=128, head_dim_v=128, causal=True)
     causal = kernel_geometry(small, knobs(), 2)
     # longest first: CTA 0 takes rows of 4 and 2 blocks, CTA 1 those of 3 and 1
     assert (causal.tiles, causal.grid_ctas, causal.steps_longest) == (4, 2, 6)
@@ -144,7 +144,7 @@ def test_the_layout_is_what_the_header_file_says() -> None:
 def test_event_ids_in_the_kernel_are_those_of_the_decoder() -> None:
     import re
 
-    from fa4top.analysis.events import BY_ID
+    from fa4top.analysis.trace.events import BY_ID
     from fa4top.resources import resource_folder
 
     text = (resource_folder("kernels") / "attention_sm90.cu").read_text()

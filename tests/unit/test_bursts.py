@@ -12,9 +12,10 @@ from fa4top.records import Shape
 from fa4top.targets.cuda import bursts, launching
 from fa4top.targets.cuda.bursts import BurstTimer, mean_clock_mhz
 from fa4top.targets.cuda.launching import CudaLauncher
-from fa4top.targets.launcher import LaunchRequest, TargetError
+from fa4top.orders.commands import LaunchRequest
+from fa4top.targets.launcher import TargetError
 
-SHAPE = Shape(1, 1024, 1024, 1, 1, 128, 128)
+SHAPE = Shape(batch=1, seqlen_q=1024, seqlen_k=1024, heads=1, kv_heads=1, head_dim=128, head_dim_v=128)
 
 
 class Log(list[Any]):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.cli import exits
+from fa4top.orders import exits
 from fa4top.records import Header, Notice, TraceSample, stamp, to_line
 from fa4top.session.reading import Skipped, decode_line
 from fa4top.ui.plots import line_plot
@@ -99,8 +99,25 @@ def test_replay_of_text_tells_the_end_and_of_rubbish_says_so(tmp_path: Path) -> 
 
 def _log(folder: Path) -> Path:
     path = folder / "log.jsonl"
-    path.write_bytes(to_line(stamp(Header("i", 1, 0, "1", [], "3", "x", False), "engine", 1))
-                     + to_line(stamp(Notice("info", "hi"), "engine", 2)))  # fmt: skip
+    path.write_bytes(
+        to_line(
+            stamp(
+                Header(
+                    session_id="i",
+                    schema_major=1,
+                    schema_minor=0,
+                    fa4top_version="1",
+                    argv=[],
+                    python="3",
+                    platform="x",
+                    simulated=False,
+                ),
+                "engine",
+                1,
+            )
+        )
+        + to_line(stamp(Notice("info", "hi"), "engine", 2))
+    )
     return path
 
 
@@ -110,8 +127,13 @@ def test_doctor_names_what_is_missing_and_the_command() -> None:
     for words in ("GPU", "numpy", "flash-attn-4", "builtin", "terminal", "sessions", "config"):
         assert words in done.stdout
     found = json.loads(run_cli("doctor", "--json").stdout)
-    assert all(f["fix"] for section in found.values() if isinstance(section, list) for f in section
-               if f["state"] == "missing" and f["what"] != "sockets")  # fmt: skip
+    assert all(
+        f["fix"]
+        for section in found.values()
+        if isinstance(section, list)
+        for f in section
+        if f["state"] == "missing" and f["what"] != "sockets"
+    )
     broken = run_cli("doctor", "--python", "/nowhere/python")
     assert "/nowhere/python does not exist" in broken.stdout
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4top.analysis.decode import decode_events, decode_role, pair, read_header, unwrap
-from fa4top.analysis.events import WIDE_STEP, WIDE_TILE, event_id
-from fa4top.analysis.layout import (
+from fa4top.analysis.trace.decode import decode_events, decode_role, pair, read_header, unwrap
+from fa4top.analysis.trace.events import WIDE_STEP, WIDE_TILE, event_id
+from fa4top.analysis.trace.layout import (
     BEGIN,
     END,
     GENERATION_SHIFT,
@@ -22,11 +22,11 @@ from fa4top.analysis.layout import (
     make_tag,
     next_generation,
 )
-from fa4top.analysis.sample import analyse_capture
+from fa4top.analysis.trace.sample import analyse_capture
 from fa4top.targets.sim.trace import LaunchFacts, RoleLog, write_buffer
 
-LAYOUT = BufferLayout(("mma", "softmax0"), 64, 8)
-WIDE_LAYOUT = BufferLayout(("mma0", "mma1"), 64, 16)
+LAYOUT = BufferLayout(roles=("mma", "softmax0"), capacity=64, stride=8)
+WIDE_LAYOUT = BufferLayout(roles=("mma0", "mma1"), capacity=64, stride=16)
 
 
 def slots(events: list[tuple[int, int, int]], generation: int = 5) -> npt.NDArray[np.uint32]:
@@ -187,7 +187,7 @@ def test_a_record_of_an_unknown_layout_counts_as_stale() -> None:
 
 @pytest.mark.parametrize("spread", [False, True])
 def test_a_capture_takes_every_role_from_where_the_device_has_it(spread: bool) -> None:
-    layout = BufferLayout(("mma", "softmax0"), 64, 8, spread)
+    layout = BufferLayout(roles=("mma", "softmax0"), capacity=64, stride=8, spread=spread)
     device = np.zeros(layout.device_bytes, dtype=np.uint8)
     for role in range(2):
         start = layout.slots_offset + role * layout.device_role_bytes

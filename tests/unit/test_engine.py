@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy
 import pytest
 
+from fa4top.engine.client import Control, EngineError, connect, find_live, start_engine
 from fa4top.engine.gpulock import GpuLock
-from fa4top.engine.order import Order
 from fa4top.engine.sessionlog import SessionLog
-from fa4top.engine.start import Control, EngineError, connect, find_live, start_engine
+from fa4top.orders.order import Order
 from fa4top.records import Body, EngineState, Envelope, Fault, Notice, Plan, TraceSample, WorkerState
 from fa4top.session.following import Follower
 from fa4top.session.paths import LOG_NAME, live_sessions, runtime_folder
@@ -98,8 +98,10 @@ def test_pause_resume_and_another_plan(sim_order: Make) -> None:
     running.until(TraceSample, 1, after=len(running.records))
     assert running.records[-1].kind in ("trace", "gpu", "clean") or running.look()
     for bad, word in (
-        ({"knobs": {"p_split": "1/4"}}, "--unsafe"), ({"knobs": {"nope": "1"}}, "no knob"), ({"shape": "z9"}, "shape"),
-    ):  # fmt: skip
+        ({"knobs": {"p_split": "1/4"}}, "--unsafe"),
+        ({"knobs": {"nope": "1"}}, "no knob"),
+        ({"shape": "z9"}, "shape"),
+    ):
         answer = running.control.ask({"do": "plan", **bad})
         assert not answer["ok"] and word in answer["error"]
     assert not running.control.ask({"do": "dance"})["ok"]
@@ -275,7 +277,18 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     log = SessionLog(tmp_path / "log.jsonl")
     from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Header
 
-    log.append(Header("id", SCHEMA_MAJOR, SCHEMA_MINOR, "1", [], "3", "x", False))
+    log.append(
+        Header(
+            session_id="id",
+            schema_major=SCHEMA_MAJOR,
+            schema_minor=SCHEMA_MINOR,
+            fa4top_version="1",
+            argv=[],
+            python="3",
+            platform="x",
+            simulated=False,
+        )
+    )
     for number in range(10):
         log.append(Notice("info", f"number {number}"))
     assert log.blocked and "No space left" in log.blocked and str(tmp_path) in log.blocked

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4top.analysis.ab_verdict import EQUIVALENT, SLOWER, blocks_for, clock_sentence, detectable, resolution, verdict
-from fa4top.analysis.evidence import (
+from fa4top.analysis.compare.evidence import (
     ALPHA,
     EVERYTHING,
     F64,
@@ -25,6 +24,15 @@ from fa4top.analysis.evidence import (
     log_e_paths,
     mixture_scale,
     redrawn_error_rate,
+)
+from fa4top.analysis.compare.verdict import (
+    EQUIVALENT,
+    SLOWER,
+    blocks_for,
+    clock_sentence,
+    detectable,
+    resolution,
+    verdict,
 )
 
 Draw = Callable[[np.random.Generator, int], F64]

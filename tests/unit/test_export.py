@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fa4top.analysis.export import export_session
+from fa4top.analysis.view.export import export_session
 from fa4top.cli.export import chrome, command, parquet, perfetto, table_csv
 from fa4top.records import Envelope, TraceSample
 from fa4top.session.reading import read_log

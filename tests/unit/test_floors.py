@@ -6,24 +6,43 @@ from dataclasses import replace
 
 import pytest
 
-from fa4top.analysis.floors import Floors, chip_rates, floor_sentence, plan_floors, ratio, sass_floors
-from fa4top.analysis.fold import Fold
+from fa4top.analysis.chip.floors import Floors, chip_rates, floor_sentence, plan_floors, ratio, sass_floors
+from fa4top.analysis.view.fold import Fold
 from fa4top.records import BenchResult, Geometry, Plan, Shape
 from fa4top.session.reading import read_log
 from fa4top.targets.base import attention_flops
 from tests.conftest import ROOT
 
-SHAPE = Shape(1, 8192, 8192, 24, 24, 128, 128)
+SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 
 
 def plan(target: str = "fa4", arch: str = "sm_103a", shape: Shape = SHAPE, **knobs: str) -> Plan:
-    return Plan(1, target, "NVIDIA", "GPU", arch, shape, knobs, 0, False)
+    return Plan(
+        plan_id=1,
+        target=target,
+        device="NVIDIA",
+        gpu_uuid="GPU",
+        arch=arch,
+        shape=shape,
+        knobs=knobs,
+        seed=0,
+        simulated=False,
+    )
 
 
 def geometry(rows: int, shape: Shape = SHAPE, keys: int = 128) -> Geometry:
     tiles = shape.batch * shape.heads * shape.seqlen_q // rows
     steps = shape.seqlen_k // keys
-    return Geometry(148, 148, 1, tiles, steps, 10 * steps, True, attention_flops(shape))
+    return Geometry(
+        grid_ctas=148,
+        sm_count=148,
+        ctas_per_sm=1,
+        tiles=tiles,
+        steps_per_tile=steps,
+        steps_longest=10 * steps,
+        persistent=True,
+        flops=attention_flops(shape),
+    )
 
 
 def test_a_blackwell_step_by_hand() -> None:
@@ -94,7 +113,19 @@ def test_no_recorded_kernel_is_faster_than_its_floor(name: str) -> None:
 
 def test_what_this_chip_measured_takes_the_place_of_what_was_published() -> None:
     def measured(name: str, value: float, arch: str = "sm_103a", status: str = "measured") -> BenchResult:
-        return BenchResult("w", 1, arch, "GB300", name, "throughput", "instructions/clk", status, 0, 1, value)
+        return BenchResult(
+            worker="w",
+            plan_id=1,
+            arch=arch,
+            device="GB300",
+            name=name,
+            group="throughput",
+            unit="instructions/clk",
+            status=status,
+            index=0,
+            total=1,
+            value=value,
+        )
 
     bench = [
         measured("ex2.approx.ftz.f32", 30.0),

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from fa4top.analysis import fold as fold_module
-from fa4top.analysis.fold import Fold, Snapshot
-from fa4top.analysis.verdict import verdict
+from fa4top.analysis.view import fold as fold_module
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.snapshot import Snapshot
+
 from fa4top.records import (
     Body,
     Check,
@@ -28,18 +29,61 @@ from fa4top.records import (
     WorkerState,
 )
 
-GEOMETRY = Geometry(148, 148, 1, 768, 64, 384, True, 8.246e11)
-PLAN = Plan(1, "fa4", "NVIDIA H200", "GPU-1", "sm_90a", Shape(1, 8192, 8192, 24, 24, 128, 128), {}, 0, False)
+GEOMETRY = Geometry(
+    grid_ctas=148,
+    sm_count=148,
+    ctas_per_sm=1,
+    tiles=768,
+    steps_per_tile=64,
+    steps_longest=384,
+    persistent=True,
+    flops=8.246e11,
+)
+PLAN = Plan(
+    plan_id=1,
+    target="fa4",
+    device="NVIDIA H200",
+    gpu_uuid="GPU-1",
+    arch="sm_90a",
+    shape=Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128),
+    knobs={},
+    seed=0,
+    simulated=False,
+)
 
 
 def role(name: str, period: float, waits: dict[str, float]) -> RoleSample:
-    return RoleSample(name, 64, 1, period, period - 20, period + 30, period - sum(waits.values()), waits, 2000.0,
-                      period * 64 + 2000, [int(period)] * 16)  # fmt: skip
+    return RoleSample(
+        role=name,
+        steps=64,
+        tiles=1,
+        period_median_cycles=period,
+        period_p5_cycles=period - 20,
+        period_p95_cycles=period + 30,
+        busy_cycles=period - sum(waits.values()),
+        waits_cycles=waits,
+        tile_overhead_cycles=2000.0,
+        role_cycles=period * 64 + 2000,
+        periods_cycles=[int(period)] * 16,
+    )
 
 
 def trace(roles: list[RoleSample], sm: int = 3, time_us: float = 365.0, losses: Losses | None = None) -> TraceSample:
-    return TraceSample("t", 1, 1, 1, "coarse", False, time_us, 3, sm, 2000.0, 350.0, losses or Losses(100, 0, 0, 0),
-                       roles)  # fmt: skip
+    return TraceSample(
+        worker="t",
+        plan_id=1,
+        launch=1,
+        generation=1,
+        probe_set="coarse",
+        detail=False,
+        time_us=time_us,
+        cta=3,
+        sm=sm,
+        sm_clock_mhz=2000.0,
+        cta_us=350.0,
+        losses=losses or Losses(recorded=100, dropped=0, unmatched=0, stale=0),
+        roles=roles,
+    )
 
 
 class Story:
@@ -48,17 +92,26 @@ class Story:
     def __init__(self) -> None:
         self.fold = Fold()
         self.count = 0
-        self.tell(PLAN, WorkerState("c", 1, "clean", "ready", 1, geometry=GEOMETRY))
+        self.tell(PLAN, WorkerState(worker="c", plan_id=1, twin="clean", state="ready", pid=1, geometry=GEOMETRY))
 
     def tell(self, *bodies: Body) -> Story:
         for body in bodies:
             self.count += 1
-            self.fold.feed(Envelope(body.kind, self.count, self.count, self.count * 100_000_000, "x", body))
+            self.fold.feed(
+                Envelope(
+                    kind=body.kind,
+                    seq=self.count,
+                    wall_ns=self.count,
+                    mono_ns=self.count * 100_000_000,
+                    source="x",
+                    body=body,
+                )
+            )
         return self
 
     def rounds(self, count: int, roles: list[RoleSample], clean_us: float = 360.0, **kwargs: object) -> Story:
         for number in range(count):
-            self.tell(CleanBurst("c", 1, number, [clean_us] * 3), trace(roles, **kwargs))  # type: ignore[arg-type]
+            self.tell(CleanBurst(worker="c", plan_id=1, launch=number, times_us=[clean_us] * 3), trace(roles, **kwargs))  # type: ignore[arg-type]
         return self
 
 
@@ -86,20 +139,38 @@ def test_a_new_plan_forgets_the_numbers_of_the_old() -> None:
 def test_late_numbers_of_the_old_plan_are_not_the_new_plans() -> None:
     story = Story().rounds(2, [SOFTMAX])
     story.tell(replace(PLAN, plan_id=2))
-    story.rounds(3, [SOFTMAX]).tell(WorkerState("c", 1, "clean", "stopped", 1))
+    story.rounds(3, [SOFTMAX]).tell(WorkerState(worker="c", plan_id=1, twin="clean", state="stopped", pid=1))
     snapshot = story.fold.snapshot()
     assert snapshot.clean_us is None and not snapshot.roles and not snapshot.workers
 
 
 def test_losses_add_up() -> None:
-    snapshot = Story().rounds(4, [SOFTMAX], losses=Losses(10, 3, 2, 1)).fold.snapshot()
+    snapshot = Story().rounds(4, [SOFTMAX], losses=Losses(recorded=10, dropped=3, unmatched=2, stale=1)).fold.snapshot()
     assert (snapshot.losses.dropped, snapshot.losses.unmatched, snapshot.losses.stale) == (12, 8, 4)
     assert snapshot.losses.any
 
 
 def test_simulated_is_known_from_header_or_plan() -> None:
     fold = Fold()
-    fold.feed(Envelope("header", 1, 1, 1, "e", Header("i", 1, 0, "1", [], "3", "x", True)))
+    fold.feed(
+        Envelope(
+            kind="header",
+            seq=1,
+            wall_ns=1,
+            mono_ns=1,
+            source="e",
+            body=Header(
+                session_id="i",
+                schema_major=1,
+                schema_minor=0,
+                fa4top_version="1",
+                argv=[],
+                python="3",
+                platform="x",
+                simulated=True,
+            ),
+        )
+    )
     assert fold.snapshot().simulated
     assert Story().tell(replace(PLAN, simulated=True)).fold.snapshot().simulated
 
@@ -112,7 +183,10 @@ def test_memory_is_bounded_over_a_long_session() -> None:
     before, _ = tracemalloc.get_traced_memory()
     for number in range(12):  # as much again, several times over
         story.rounds(400, [replace(SOFTMAX, periods_cycles=list(range(number, number + 16)))])
-        story.tell(*[Notice("info", f"more {n}") for n in range(400)], *[Fault("w", 1, "r", "t", "h")] * 20)
+        story.tell(
+            *[Notice("info", f"more {n}") for n in range(400)],
+            *[Fault(worker="w", plan_id=1, reason="r", text="t", hint="h")] * 20,
+        )
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 4_000_000
@@ -132,13 +206,42 @@ def test_verdicts_name_the_limit() -> None:
 
 
 def test_verdicts_say_what_stands_in_the_way() -> None:
-    assert "starting" in Story().tell(WorkerState("c", 1, "clean", "compiling", 1, "compiling")).fold.snapshot().verdict
-    failed = Check("c", 1, "clean", False, 24, 1.0, 1.0, 0.01, "x", "RMS error 1")
+    assert (
+        "starting"
+        in Story()
+        .tell(WorkerState(worker="c", plan_id=1, twin="clean", state="compiling", pid=1, text="compiling"))
+        .fold.snapshot()
+        .verdict
+    )
+    failed = Check(
+        worker="c",
+        plan_id=1,
+        twin="clean",
+        passed=False,
+        rows=24,
+        max_error=1.0,
+        rms_error=1.0,
+        limit=0.01,
+        output_hash="x",
+        text="RMS error 1",
+    )
     story = Story().rounds(3, [SOFTMAX]).tell(failed)
     assert "FAILED" in story.fold.snapshot().verdict
     dear = Story().rounds(12, [SOFTMAX], time_us=400.0).fold.snapshot()
     assert "probes cost +11.1%" in dear.verdict
-    gpu = GpuSample("G", "n", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, [], [4242])
+    gpu = GpuSample(
+        gpu_uuid="G",
+        name="n",
+        sm_clock_mhz=1.0,
+        mem_clock_mhz=1.0,
+        power_w=1.0,
+        power_limit_w=1.0,
+        temperature_c=1.0,
+        memory_used_mib=1.0,
+        memory_total_mib=1.0,
+        throttle=[],
+        foreign_pids=[4242],
+    )
     assert "another process" in Story().rounds(12, [SOFTMAX]).tell(gpu).fold.snapshot().verdict
     rested = replace(gpu, foreign_pids=[], sm_clock_mhz=2400.0)
     assert "2000 MHz inside the kernel" in Story().rounds(12, [SOFTMAX]).tell(rested).fold.snapshot().verdict

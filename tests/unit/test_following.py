@@ -14,11 +14,22 @@ SECOND = 1_000_000_000
 
 def line(number: int, at_s: float, body: Body | None = None) -> bytes:
     body = body or Notice("info", str(number))
-    return to_line(Envelope(body.kind, number, 0, int((100 + at_s) * SECOND), "engine", body))
+    return to_line(
+        Envelope(kind=body.kind, seq=number, wall_ns=0, mono_ns=int((100 + at_s) * SECOND), source="engine", body=body)
+    )
 
 
 def write_log(path: Path, seconds: int = 10) -> Path:
-    header = Header("id", SCHEMA_MAJOR, SCHEMA_MINOR, "1", [], "3", "x", False)
+    header = Header(
+        session_id="id",
+        schema_major=SCHEMA_MAJOR,
+        schema_minor=SCHEMA_MINOR,
+        fa4top_version="1",
+        argv=[],
+        python="3",
+        platform="x",
+        simulated=False,
+    )
     path.write_bytes(line(0, 0, header) + b"".join(line(n + 1, n / 2) for n in range(2 * seconds + 1)))
     return path
 
@@ -83,8 +94,31 @@ def test_seeking_returns_the_scene_and_the_last_minute(tmp_path: Path, monkeypat
 
 def test_the_next_numbers_are_found_past_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Clock(monkeypatch)
-    sample = TraceSample("t", 1, 1, 1, "coarse", False, 1.0, 0, 0, None, None, Losses(0, 0, 0, 0), [])
-    header = Header("id", SCHEMA_MAJOR, SCHEMA_MINOR, "1", [], "3", "x", False)
+    sample = TraceSample(
+        worker="t",
+        plan_id=1,
+        launch=1,
+        generation=1,
+        probe_set="coarse",
+        detail=False,
+        time_us=1.0,
+        cta=0,
+        sm=0,
+        sm_clock_mhz=None,
+        cta_us=None,
+        losses=Losses(recorded=0, dropped=0, unmatched=0, stale=0),
+        roles=[],
+    )
+    header = Header(
+        session_id="id",
+        schema_major=SCHEMA_MAJOR,
+        schema_minor=SCHEMA_MINOR,
+        fa4top_version="1",
+        argv=[],
+        python="3",
+        platform="x",
+        simulated=False,
+    )
     times = [5.0, 5.5, 6.0, 20.0, 20.5]  # numbers; 14 s of compiling between
     lines = [line(0, 0, header), *(line(n, n) for n in range(1, 5)), *(line(9, at, sample) for at in times)]
     path = tmp_path / "log.jsonl"

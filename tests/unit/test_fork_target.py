@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.fork_trace import UnknownTrace, decode_block, decode_packed, pack_block
-from fa4top.analysis.hangs import explain, role_states
-from fa4top.analysis.layout import BufferLayout
-from fa4top.analysis.sample import Analysed, analyse_capture
+from fa4top.analysis.trace.hangs import explain, role_states
+from fa4top.analysis.trace.layout import BufferLayout
+from fa4top.analysis.trace.sample import Analysed, analyse_capture
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.cli.choose import choose_fork
-from fa4top.cli.compact import render
+from fa4top.cli.text.live import render
+from fa4top.orders.presets import PRESETS
 from fa4top.records import Plan, Shape
-from fa4top.targets.base import parse_shape
+from fa4top.orders.shapes import parse_shape
 from fa4top.targets.catalog import describe, shown_knobs
 from fa4top.targets.fa4.compiler import ptxas_version
 from fa4top.targets.fork.checkout import NoCheckout
@@ -27,7 +27,7 @@ from fa4top.targets.fork.find import STAND_IN, find_fork, refusal
 from fa4top.targets.fork.geometry import kernel_geometry
 from fa4top.targets.fork.launch import RECORDED, recorded_block
 from fa4top.targets.fork.published import MODES, TFLOPS, published_tflops
-from fa4top.targets.presets import PRESETS
+from fa4top.targets.fork.trace_buffer import UnknownTrace, decode_block, decode_packed, pack_block
 from fa4top.ui.view import View
 from fa4top.ui.widgets.facts import Facts
 from fa4top.worker import faults
@@ -35,7 +35,7 @@ from tests.fork.buffers import GROUPS, PERIOD, Recorder, buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
 
 SHAPE = DESCRIPTION.default_shape
-LAYOUT = BufferLayout(RECORDED, 1, 8)
+LAYOUT = BufferLayout(roles=RECORDED, capacity=1, stride=8)
 
 
 def setting(**chosen: str) -> dict[str, str]:
@@ -256,7 +256,17 @@ def test_the_timeline_shows_steps_that_the_full_ring_of_the_mma_role_still_saw()
 
 def test_the_published_figure_stands_beside_the_live_one() -> None:
     shape = parse_shape("b1-s32768-h24", SHAPE)
-    plan = Plan(1, "fa4-fork", "NVIDIA GB300", "GPU", "sm_103a", shape, setting(pv_mode="fp8"), 0, False)
+    plan = Plan(
+        plan_id=1,
+        target="fa4-fork",
+        device="NVIDIA GB300",
+        gpu_uuid="GPU",
+        arch="sm_103a",
+        shape=shape,
+        knobs=setting(pv_mode="fp8"),
+        seed=0,
+        simulated=False,
+    )
     snapshot = Snapshot(plan=plan, clean_us=8300.0, tflops=2540.0, own=(("softmax_period", 3962.0),))
     text = render(snapshot)
     assert "published              2677 TFLOP/s" in text and "softmax period 3962" in text

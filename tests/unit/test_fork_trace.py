@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fa4top.analysis.events import event_id
-from fa4top.analysis.fork_trace import (
+from fa4top.analysis.trace.events import event_id
+from fa4top.analysis.trace.sample import measured_waits
+from fa4top.analysis.trace.steps import role_sample
+from fa4top.targets.fork.trace_buffer import (
     UnknownTrace,
     choose_block,
     decode_block,
@@ -18,8 +20,6 @@ from fa4top.analysis.fork_trace import (
     recorded_blocks,
     summarise,
 )
-from fa4top.analysis.sample import measured_waits
-from fa4top.analysis.steps import role_sample
 from tests.fork.buffers import MMA, PERIOD, STEP, Recorder, buffer, mma, softmax
 
 SIZE = 1 << 17

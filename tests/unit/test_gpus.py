@@ -13,7 +13,7 @@ import pytest
 from fa4top.engine import gpus
 from fa4top.engine.gpus import Gpu, GpuError, Telemetry, choose_gpu, list_gpus
 from fa4top.engine.live import LiveProgram
-from fa4top.engine.order import Order
+from fa4top.orders.order import Order
 from fa4top.records import Notice
 
 GPUS = [

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fa4top.analysis.decode import RoleHeader, RoleTrace, Stream, pair
-from fa4top.analysis.events import event_id
-from fa4top.analysis.hangs import FINISHED, RUNNING, WAITING, RoleState, explain, role_states
-from fa4top.analysis.layout import BEGIN, END, MARK, STATE_FINISHED, STATE_STARTED
-from fa4top.engine.jobs import AbJob, job_to_data
-from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
+from fa4top.analysis.trace.decode import RoleHeader, RoleTrace, Stream, pair
+from fa4top.analysis.trace.events import event_id
+from fa4top.analysis.trace.hangs import FINISHED, RUNNING, WAITING, RoleState, explain, role_states
+from fa4top.analysis.trace.layout import BEGIN, END, MARK, STATE_FINISHED, STATE_STARTED
+from fa4top.engine.client import connect, start_engine
+from fa4top.orders.jobs import AbJob, job_to_data
+from fa4top.orders.order import Order
 from fa4top.records import EngineState, Fault, HangReport, TraceSample
 from fa4top.session.reading import read_log
 from fa4top.worker.watch import Watch
@@ -26,14 +26,14 @@ ROLES = ("mma", "softmax0", "softmax1", "correction")
 
 
 def waits(role: str, cause: str, steps: int) -> RoleState:
-    return RoleState(role, WAITING, cause, steps, 0, cause)
+    return RoleState(role=role, state=WAITING, waiting_for=cause, steps=steps, tiles=0, last=cause)
 
 
 def runs(role: str, steps: int, last: str = "P rest") -> RoleState:
-    return RoleState(role, RUNNING, "", steps, 0, last)
+    return RoleState(role=role, state=RUNNING, waiting_for="", steps=steps, tiles=0, last=last)
 
 
-DONE = RoleState("softmax0", FINISHED, "", 64, 1, "")
+DONE = RoleState(role="softmax0", state=FINISHED, waiting_for="", steps=64, tiles=1, last="")
 
 
 @pytest.mark.parametrize(

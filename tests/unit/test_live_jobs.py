@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from fa4top.analysis.fold import Fold
+from fa4top.analysis.view.fold import Fold
+from fa4top.engine.client import Control, connect, start_engine
 from fa4top.engine.live import same_launch
-from fa4top.engine.order import Order
 from fa4top.engine.standby import fits
-from fa4top.engine.start import Control, connect, start_engine
+from fa4top.orders.order import Order
 from fa4top.records import AbState, CleanBurst, Envelope, Plan, WorkerState
 from fa4top.session.reading import read_log
 from fa4top.targets.fa4.description import DESCRIPTION as FA4

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fa4top.analysis.fold import Fold, Snapshot
-from fa4top.analysis.outputs import compare_outputs
-from fa4top.engine.check import judge, saved_problem
-from fa4top.engine.jobs import CheckJob, job_to_data
-from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
+from fa4top.analysis.compare.outputs import compare_outputs
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.engine.client import connect, start_engine
+from fa4top.engine.jobs.check import judge, saved_problem
+from fa4top.orders.jobs import CheckJob, job_to_data
+from fa4top.orders.order import Order
 from fa4top.records import Repeats
 from fa4top.session.reading import read_log
 
@@ -48,7 +49,9 @@ def test_a_difference_is_counted_measured_and_placed() -> None:
         compare_outputs(first, second[:1])
 
 
-BLANK = Repeats("w", 1, "x", 20, 0, 0, 100, "")
+BLANK = Repeats(
+    worker="w", plan_id=1, setting="x", times=20, flaky_launches=0, flaky_elements=0, elements=100, where=""
+)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +91,7 @@ def test_a_steady_baseline_passes_and_leaves_no_file(sim_order: Make) -> None:
     order = sim_order(job=job_to_data(CheckJob(b={"p_split": "1/2"}, times=9)))
     found = run(order)
     assert found.check_run is not None and found.check_run.passed and found.check_run.state == "done"
-    assert [r.verdict for r in found.repeats] == [
-        "steady: 9 launches bitwise equal", "bitwise equal to the baseline"
-    ]  # fmt: skip
+    assert [r.verdict for r in found.repeats] == ["steady: 9 launches bitwise equal", "bitwise equal to the baseline"]
     assert not list(Path(order.folder).glob("*.npy"))
 
 

@@ -32,7 +32,16 @@ def example(kind: Any) -> Any:
 
 
 def header(major: int = SCHEMA_MAJOR, minor: int = SCHEMA_MINOR) -> bytes:
-    body = Header("id", major, minor, "9.9", ["fa4top"], "3.12", "Linux aarch64", False)
+    body = Header(
+        session_id="id",
+        schema_major=major,
+        schema_minor=minor,
+        fa4top_version="9.9",
+        argv=["fa4top"],
+        python="3.12",
+        platform="Linux aarch64",
+        simulated=False,
+    )
     return to_line(stamp(body, "engine", 1))
 
 
@@ -48,10 +57,32 @@ def test_every_kind_survives_a_round_trip(kind: str) -> None:
 
 def test_all_kinds_are_registered() -> None:
     assert set(KINDS) == {
-        "header", "plan", "worker", "check", "clean", "trace", "gpu", "fault", "hang", "notice", "output", "engine",
-        "bench", "sweep", "sweep_point", "sweep_block", "ab", "ab_block", "ab_arm", "ab_pair", "check_run", "repeats",
-        "sass", "triage", "triage_step",
-    }  # fmt: skip
+        "header",
+        "plan",
+        "worker",
+        "check",
+        "clean",
+        "trace",
+        "gpu",
+        "fault",
+        "hang",
+        "notice",
+        "output",
+        "engine",
+        "bench",
+        "sweep",
+        "sweep_point",
+        "sweep_block",
+        "ab",
+        "ab_block",
+        "ab_arm",
+        "ab_pair",
+        "check_run",
+        "repeats",
+        "sass",
+        "triage",
+        "triage_step",
+    }
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

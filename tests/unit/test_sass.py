@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4top.analysis.sass import Expectation, RegionError, parse_sass, region_problem, timed_region
+from fa4top.analysis.sass.listing import Expectation, RegionError, parse_sass, region_problem, timed_region
 
 LISTING = """
 \t.section\t.text.bench,"ax",@progbits

@@ -8,9 +8,7 @@ from functools import cache
 
 import pytest
 
-from fa4top.analysis.flowgraph import flow_graph, natural_loops
-from fa4top.analysis.sass import Instruction, parse_sass
-from fa4top.analysis.sass_compare import (
+from fa4top.analysis.sass.compare import (
     BadExpectation,
     compare,
     figures,
@@ -20,7 +18,9 @@ from fa4top.analysis.sass_compare import (
     spill_sentence,
     step_of,
 )
-from fa4top.analysis.sass_kernel import KernelSass, NoKernel, mix_of, read_kernel, unit_of
+from fa4top.analysis.sass.flowgraph import flow_graph, natural_loops
+from fa4top.analysis.sass.kernel import KernelSass, NoKernel, mix_of, read_kernel, unit_of
+from fa4top.analysis.sass.listing import Instruction, parse_sass
 from tests.conftest import ROOT
 
 

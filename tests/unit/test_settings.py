@@ -11,7 +11,7 @@ import pytest
 
 from fa4top.resources import resource_folder
 from fa4top.session.config import Config, ConfigError, example, load_config, remember
-from fa4top.ui.actions import ACTIONS, KeyError_, key_map
+from fa4top.ui.actions import ACTIONS, KeyMapError, key_map
 from fa4top.ui.app import default_hz
 from fa4top.ui.themes import DEFAULT_THEME, ThemeError, load_themes, read_theme
 from tests.conftest import ROOT
@@ -104,7 +104,7 @@ def test_keys_survive_tmux_and_can_be_changed() -> None:
     ("chosen", "word"), [({"dance": "u"}, "dance"), ({"pause": "ctrl+b"}, "eat"), ({"pause": "z"}, "zoom")]
 )
 def test_bad_keys_are_refused_by_name(chosen: dict[str, str], word: str) -> None:
-    with pytest.raises(KeyError_, match=word):
+    with pytest.raises(KeyMapError, match=word):
         key_map(chosen)
 
 

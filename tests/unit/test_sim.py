@@ -8,15 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fa4top.analysis.sample import analyse_capture
+from fa4top.analysis.trace.sample import analyse_capture
 from fa4top.records import Shape
-from fa4top.targets.launcher import LaunchRequest, TargetError
+from fa4top.orders.commands import LaunchRequest
+from fa4top.targets.launcher import TargetError
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from fa4top.targets.sim.device import SLOW_SM, Device
 from fa4top.targets.sim.launch import SimLauncher
 
-LONG = Shape(1, 32768, 32768, 24, 24, 128, 128)
+LONG = Shape(batch=1, seqlen_q=32768, seqlen_k=32768, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 # TFLOP/s, GB300, NVFP4 QK, b1 s32768 h24 d128 (published.json, gb300_tflops, 2026-07)
 PUBLISHED = {"bf16": 2235, "fp8": 2677, "nvfp4": 1725, "mxfp8": 1809}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fa4top.analysis.events import event_id
-from fa4top.analysis.layout import BEGIN, END, MARK, BufferLayout
-from fa4top.analysis.sample import Analysed, analyse_capture
-from fa4top.analysis.verdict import kernel_account
+from fa4top.analysis.trace.events import event_id
+from fa4top.analysis.trace.layout import BEGIN, END, MARK, BufferLayout
+from fa4top.analysis.trace.sample import Analysed, analyse_capture
+from fa4top.analysis.view.account import kernel_account
 from fa4top.records import Geometry
 from fa4top.targets.sim.trace import LaunchFacts, RoleLog, write_buffer
 
-LAYOUT = BufferLayout(("mma", "softmax0", "softmax1", "correction"), 1024, 8)
+LAYOUT = BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=1024, stride=8)
 STEP, TILE, WAIT_S = event_id("step"), event_id("tile"), event_id("wait S")
 
 

@@ -7,8 +7,8 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from fa4top.analysis.evidence import e_bh
-from fa4top.analysis.sweep_evidence import Shuffle, SweepEvidence, best_first, block_levels
+from fa4top.analysis.compare.evidence import e_bh
+from fa4top.analysis.compare.sweep_evidence import Shuffle, SweepEvidence, best_first, block_levels
 
 NAMES = ["base", "same", "worse", "better", "null"]
 TRUTH = {"base": 0.0, "same": 0.0, "worse": 0.05, "better": -0.02, "null": 0.0}

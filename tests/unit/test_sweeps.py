@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.analysis.fold import Fold
-from fa4top.analysis.sweeps import measured_point, plateau, same_output, sweep_verdict
-from fa4top.analysis.tables import sweep_rows
-from fa4top.engine.jobs import BenchJob, SweepJob, job_from_data, job_to_data
-from fa4top.engine.order import Order
-from fa4top.engine.start import Control, connect, start_engine
-from fa4top.engine.sweep import settings_of
+from fa4top.analysis.compare.sweeps import measured_point, plateau, same_output, sweep_verdict
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.tables import sweep_rows
+from fa4top.engine.client import Control, connect, start_engine
+from fa4top.engine.jobs.sweep import settings_of
+from fa4top.orders.jobs import BenchJob, SweepJob, job_from_data, job_to_data
+from fa4top.orders.order import Order
 from fa4top.records import (
     CleanBurst,
     Geometry,
@@ -33,21 +33,55 @@ from fa4top.ui.app import sweep_fields
 from tests.conftest import wait_until
 
 Make = Callable[..., Order]
-GEOMETRY = Geometry(132, 132, 1, 1536, 64, 768, True, 8.0e11)
+GEOMETRY = Geometry(
+    grid_ctas=132,
+    sm_count=132,
+    ctas_per_sm=1,
+    tiles=1536,
+    steps_per_tile=64,
+    steps_longest=768,
+    persistent=True,
+    flops=8.0e11,
+)
 
 
 def sample(period: float, wait: float, rest: float, time_us: float = 1020.0) -> TraceSample:
     def role(name: str, waits: dict[str, float]) -> RoleSample:
-        return RoleSample(name, 64, 1, period, period, period, period, waits, None, None)
+        return RoleSample(
+            role=name,
+            steps=64,
+            tiles=1,
+            period_median_cycles=period,
+            period_p5_cycles=period,
+            period_p95_cycles=period,
+            busy_cycles=period,
+            waits_cycles=waits,
+            tile_overhead_cycles=None,
+            role_cycles=None,
+        )
 
     roles = [role("mma", {"wait P": wait, "wait P 2nd": rest}), role("softmax0", {})]
-    return TraceSample("w", 1, 1, 1, "coarse", False, time_us, 0, 0, 1500.0, None, Losses(1, 0, 0, 0), roles)
+    return TraceSample(
+        worker="w",
+        plan_id=1,
+        launch=1,
+        generation=1,
+        probe_set="coarse",
+        detail=False,
+        time_us=time_us,
+        cta=0,
+        sm=0,
+        sm_clock_mhz=1500.0,
+        cta_us=None,
+        losses=Losses(recorded=1, dropped=0, unmatched=0, stale=0),
+        roles=roles,
+    )
 
 
 def test_a_point_has_medians_and_their_spread() -> None:
-    bursts = [CleanBurst("w", 1, 3, [t, t, 5 * t]) for t in (1000.0, 990.0, 1010.0)]
+    bursts = [CleanBurst(worker="w", plan_id=1, launch=3, times_us=[t, t, 5 * t]) for t in (1000.0, 990.0, 1010.0)]
     point = measured_point(
-        SweepPoint(1, 2, "fp8", "1/2", "measured"),
+        SweepPoint(sweep_id=1, plan_id=2, series="fp8", value="1/2", status="measured"),
         bursts,
         [sample(2000.0, 200.0, 100.0), sample(2100.0, 210.0, 90.0), sample(1900.0, 190.0, 95.0)],
         GEOMETRY,
@@ -62,7 +96,17 @@ def test_a_point_has_medians_and_their_spread() -> None:
 
 
 def point(value: str, tflops: float, output: str = "a", series: str = "", status: str = "measured") -> SweepPoint:
-    return SweepPoint(1, 1, series, value, status, "why", 1.0, tflops if status == "measured" else None, output=output)
+    return SweepPoint(
+        sweep_id=1,
+        plan_id=1,
+        series=series,
+        value=value,
+        status=status,
+        text="why",
+        time_us=1.0,
+        tflops=tflops if status == "measured" else None,
+        output=output,
+    )
 
 
 def test_the_plateau_is_within_one_percent_of_the_best() -> None:
@@ -73,15 +117,22 @@ def test_the_plateau_is_within_one_percent_of_the_best() -> None:
 
 def compared(value: str, change: float, word: str, near: str = "out", fresh: float | None = None) -> SweepPoint:
     made = dataclasses.replace(
-        point(value, 530.0 / (1 + change / 100)), word=word, plateau=near, change_percent=change,
-        low_percent=change - 0.2, high_percent=change + 0.2,
-    )  # fmt: skip
+        point(value, 530.0 / (1 + change / 100)),
+        word=word,
+        plateau=near,
+        change_percent=change,
+        low_percent=change - 0.2,
+        high_percent=change + 0.2,
+    )
     if fresh is None:
         return made
     return dataclasses.replace(
-        made, fresh_percent=fresh, fresh_low_percent=fresh - 0.3, fresh_high_percent=fresh + 0.3,
+        made,
+        fresh_percent=fresh,
+        fresh_low_percent=fresh - 0.3,
+        fresh_high_percent=fresh + 0.3,
         fresh_word="faster" if fresh < -0.3 else "undecided",
-    )  # fmt: skip
+    )
 
 
 BASE = dataclasses.replace(point("1/2", 530.0), plateau="out")
@@ -93,8 +144,12 @@ BASE = dataclasses.replace(point("1/2", 530.0), plateau="out")
         ([point("1/2", 1.0, status="failed")], "nothing was measured; failed: 1/2"),
         ([BASE, point("3/4", 540.0)], "no comparison yet; p_split 3/4 has the highest median, 540 TFLOP/s"),
         (
-            [BASE, compared("3/4", -5.0, "faster", "in", -4.5), compared("7/8", -4.9, "faster", "in"),
-             compared("1/4", 6.0, "slower")],
+            [
+                BASE,
+                compared("3/4", -5.0, "faster", "in", -4.5),
+                compared("7/8", -4.9, "faster", "in"),
+                compared("1/4", 6.0, "slower"),
+            ],
             "p_split 3/4 is best, 558 TFLOP/s: 4.50% faster than 1/2 (4.20 to 4.80, in fresh processes); "
             "within 1% of it: 7/8; 1/4 is 6.0% slower than 1/2",
         ),
@@ -110,13 +165,16 @@ BASE = dataclasses.replace(point("1/2", 530.0), plateau="out")
         ([BASE, compared("3/4", 0.4, "undecided", "open")], "undecided: 3/4"),
         (
             # of three, 6 is above log(3 / (0.05 * 2)) = 4.1 with two such; 1 is not
-            [BASE, dataclasses.replace(compared("3/4", 0.4, "undecided", "open"), log_e=6.0),
-             dataclasses.replace(compared("7/8", 4.0, "slower"), log_e=9.0),
-             dataclasses.replace(compared("1/4", 0.2, "undecided", "open"), log_e=1.0)],
+            [
+                BASE,
+                dataclasses.replace(compared("3/4", 0.4, "undecided", "open"), log_e=6.0),
+                dataclasses.replace(compared("7/8", 4.0, "slower"), log_e=9.0),
+                dataclasses.replace(compared("1/4", 0.2, "undecided", "open"), log_e=1.0),
+            ],
             "likely different, worth a sweep of its own (false discovery rate 5%): 3/4; undecided: 1/4",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_of_a_sweep(points: list[SweepPoint], says: str) -> None:
     assert says in sweep_verdict("p_split", points, {"": "1/2"}, 0.01)
 
@@ -129,7 +187,19 @@ def test_outputs_are_compared_within_a_series() -> None:
         point("b", 1.0, "z", "fp8"),
     ]
     assert same_output(points) == {"bf16/a": True, "bf16/b": True, "fp8/a": True, "fp8/b": False}
-    state = SweepState(1, "t", "d", "a", SIM.default_shape, {}, "k", ["a", "b", "c"], "m", ["bf16", "fp8"], "running")
+    state = SweepState(
+        sweep_id=1,
+        target="t",
+        device="d",
+        arch="a",
+        shape=SIM.default_shape,
+        knobs={},
+        knob="k",
+        values=["a", "b", "c"],
+        series_knob="m",
+        series=["bf16", "fp8"],
+        state="running",
+    )
     rows = sweep_rows(state, points)
     assert [row.output for row in rows] == ["baseline", "bitwise", "", "baseline", "differs", ""]
     assert same_output(points, {"fp8": "b"})["fp8/a"] is False and same_output(points, {"fp8": "b"})["fp8/b"]
@@ -137,7 +207,10 @@ def test_outputs_are_compared_within_a_series() -> None:
 
 
 def test_jobs_survive_the_way_through_json() -> None:
-    for job in (BenchJob(["ex2"], "sm_103a"), SweepJob("k", ["1", "2"], "m", ["x"], 5)):
+    for job in (
+        BenchJob(names=["ex2"], arch="sm_103a"),
+        SweepJob(knob="k", values=["1", "2"], series_knob="m", series=["x"], rounds=5),
+    ):
         assert job_from_data(job_to_data(job)) == job
     with pytest.raises(ValueError, match="no job 'dance'"):
         job_from_data({"kind": "dance"})
@@ -154,7 +227,7 @@ def test_what_is_typed_becomes_a_sweep() -> None:
 
 def test_dangerous_and_unknown_values_are_refused_before_the_start(sim_order: Make) -> None:
     order = sim_order()
-    job = SweepJob("p_split", ["1/4", "1/2", "5/7"], "pv_mode", ["fp8", "bf16"])
+    job = SweepJob(knob="p_split", values=["1/4", "1/2", "5/7"], series_knob="pv_mode", series=["fp8", "bf16"])
     problems = {(s.series, s.value): s.problem for s in settings_of(order, job)}
     assert "at least 2 K-tiles" in str(problems["fp8", "1/4"]) and problems["bf16", "1/4"] is None
     assert "not legal" in str(problems["fp8", "5/7"]) and problems["fp8", "1/2"] is None
@@ -176,12 +249,16 @@ def last_points(bodies: list[object]) -> dict[str, SweepPoint]:
 
 
 def test_a_sweep_compares_every_value_with_the_present_one(sim_order: Make) -> None:
-    job = SweepJob("p_split", ["1/4", "1/2", "3/4", "7/8"], rounds=4, fresh=1)
+    job = SweepJob(knob="p_split", values=["1/4", "1/2", "3/4", "7/8"], rounds=4, fresh=1)
     bodies = run(sim_order(job=job_to_data(job)))
     points = last_points(bodies)
     assert {v: p.status for v, p in points.items()} == {
-        "1/4": "refused", "1/2": "measured", "3/4": "measured", "7/8": "measured", "null arm": "null"
-    }  # fmt: skip
+        "1/4": "refused",
+        "1/2": "measured",
+        "3/4": "measured",
+        "7/8": "measured",
+        "null arm": "null",
+    }
     half, base, seven = points["1/2"], points["3/4"], points["7/8"]
     assert half.word == "slower" and half.low_percent and half.low_percent > 15, "the simulated fp8 handoff cost"
     assert half.plateau == "out" and half.dropped and base.plateau == seven.plateau == "in"
@@ -195,7 +272,7 @@ def test_a_sweep_compares_every_value_with_the_present_one(sim_order: Make) -> N
 
 
 def test_blocks_of_a_sweep_are_palindromes_in_processes_of_their_own(sim_order: Make) -> None:
-    bodies = run(sim_order(job=job_to_data(SweepJob("p_split", ["1/2", "3/4"], rounds=3, fresh=1))))
+    bodies = run(sim_order(job=job_to_data(SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3, fresh=1))))
     blocks = [body for body in bodies if isinstance(body, SweepBlock)]
     measure, fresh = ([b for b in blocks if b.phase == phase] for phase in ("measure", "fresh"))
     assert all(b.order == b.order[::-1] and len(b.slices_us) == len(b.order) for b in blocks)
@@ -207,7 +284,9 @@ def test_blocks_of_a_sweep_are_palindromes_in_processes_of_their_own(sim_order: 
 
 
 def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
-    bodies = run(sim_order(job=job_to_data(SweepJob("pv_mode", ["fp8", "bf16"], rounds=8)), sim_fault="crash"))
+    bodies = run(
+        sim_order(job=job_to_data(SweepJob(knob="pv_mode", values=["fp8", "bf16"], rounds=8)), sim_fault="crash")
+    )
     points = last_points(bodies)
     assert points["fp8"].status == "failed" and "killed" in points["fp8"].text
     assert points["bf16"].status == "failed"
@@ -215,7 +294,7 @@ def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
 
 
 def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
-    job = SweepJob("p_split", ["1/2", "3/4"], rounds=3)
+    job = SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3)
     order = sim_order(job=job_to_data(job))
     run(order)
     fold = Fold()
@@ -280,7 +359,7 @@ def test_a_bench_without_cupy_says_what_to_install(sim_order: Make, monkeypatch:
     import os
     import sys
 
-    order = sim_order(job=job_to_data(BenchJob(["ex2"], "sm_90a")), simulated=False, gpu_uuid="")
+    order = sim_order(job=job_to_data(BenchJob(names=["ex2"], arch="sm_90a")), simulated=False, gpu_uuid="")
     probe = os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", "import cupy"])
     if probe == 0:
         pytest.skip("CuPy is here")

@@ -8,17 +8,18 @@ from fractions import Fraction
 import pytest
 
 from fa4top.records import Shape
-from fa4top.targets.base import Knob, ShapeError, attention_flops, format_shape, parse_shape
+from fa4top.orders.shapes import ShapeError, format_shape, parse_shape
+from fa4top.targets.base import Knob, attention_flops
 from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
 from fa4top.targets.fa4.geometry import kernel_geometry
-from fa4top.targets.fa4.probes import FAMILIES
+from fa4top.targets.fa4.probes import PROBES
 from fa4top.targets.reference import bf16_to_float, float_to_bf16, reference_row, relative_errors, sample_rows
 from fa4top.targets.sim.chips import load_chip, split_counts, split_hazard
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
-DEFAULT = Shape(1, 8192, 8192, 24, 24, 128, 128)
+DEFAULT = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_geometry_of_hopper_and_blackwell() -> None:
 
 
 def test_probe_data_is_complete() -> None:
-    for probes in FAMILIES.values():
+    for probes in PROBES.values():
         assert probes.sets[0].name == "coarse" and any(s.detail for s in probes.sets)
         assert {role for method in probes.roles for role in method.roles} == set(probes.layout.roles)
         assert len(probes.layout.roles) <= 4  # two bits of the state register
@@ -171,7 +172,7 @@ def test_reference_attention_and_rounding() -> None:
     import numpy as np
 
     random = np.random.default_rng(0)
-    shape = Shape(1, 16, 16, 1, 1, 8, 8, causal=True)
+    shape = Shape(batch=1, seqlen_q=16, seqlen_k=16, heads=1, kv_heads=1, head_dim=8, head_dim_v=8, causal=True)
     q, k, v = (random.standard_normal((16, 8)).astype(np.float32) for _ in "qkv")
     scores = (q.astype(np.float64) @ k.T) / np.sqrt(8)
     scores[np.triu_indices(16, 1)] = -np.inf

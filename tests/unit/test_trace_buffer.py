@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fa4top.analysis.layout import BufferLayout
+from fa4top.analysis.trace.layout import BufferLayout
 from fa4top.targets.cuda.trace_buffer import TraceBuffer
 
 
@@ -65,7 +65,7 @@ class Stream:
 @pytest.mark.parametrize("spread", [False, True])
 @pytest.mark.parametrize("inflight", [False, True])
 def test_a_capture_is_compact_whatever_the_device_has(spread: bool, inflight: bool) -> None:
-    layout = BufferLayout(("mma", "softmax0", "softmax1"), 16, 8, spread=spread)
+    layout = BufferLayout(roles=("mma", "softmax0", "softmax1"), capacity=16, stride=8, spread=spread)
     buffer = TraceBuffer(Cupy, layout, inflight, Stream())
     device = np.ctypeslib.as_array((ctypes.c_uint8 * layout.device_bytes).from_address(buffer.address))
     for role in range(3):
@@ -82,7 +82,7 @@ def test_a_capture_is_compact_whatever_the_device_has(spread: bool, inflight: bo
 
 
 def test_two_changes_of_who_records_may_be_in_flight() -> None:
-    buffer = TraceBuffer(Cupy, BufferLayout(("mma",), 4, 8), False, Stream())
+    buffer = TraceBuffer(Cupy, BufferLayout(roles=("mma",), capacity=4, stride=8), False, Stream())
     words = np.ctypeslib.as_array((ctypes.c_uint32 * 2).from_address(buffer.config_address))
     buffer.record_async(0, 7, 3)
     assert words.tolist() == [7, 3]

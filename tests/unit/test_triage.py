@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fa4top.analysis.fold import Fold, RoleView, Snapshot
-from fa4top.analysis.sass_kernel import KernelSass, read_kernel
-from fa4top.analysis.triage import answer, next_experiments, triage
-from fa4top.analysis.triage_rules import Evidence
-from fa4top.analysis.verdict import Account
-from fa4top.cli.report import markdown, page, write_report
+from fa4top.analysis.sass.kernel import KernelSass, read_kernel
+from fa4top.analysis.triage.rules import Gathered
+from fa4top.analysis.triage.steps import answer, next_experiments, triage
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.snapshot import RoleView, Snapshot
+from fa4top.analysis.view.account import Account
+from fa4top.cli.formats.report import markdown, page, write_report
 from fa4top.cli.triage import command
-from fa4top.engine.jobs import TriageJob, job_to_data
-from fa4top.engine.order import Order
-from fa4top.engine.start import connect, start_engine
-from fa4top.engine.triage import split_of
+from fa4top.engine.client import connect, start_engine
+from fa4top.engine.jobs.triage import split_of
+from fa4top.orders.jobs import TriageJob, job_to_data
+from fa4top.orders.order import Order
 from fa4top.records import (
     Check,
     Geometry,
@@ -39,20 +40,63 @@ from fa4top.targets.base import attention_flops
 from tests.conftest import ROOT
 
 Make = Callable[..., Order]
-SHAPE = Shape(1, 8192, 8192, 24, 24, 128, 128)
-GEOMETRY = Geometry(148, 148, 1, 768, 64, 384, True, attention_flops(SHAPE))
+SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
+GEOMETRY = Geometry(
+    grid_ctas=148,
+    sm_count=148,
+    ctas_per_sm=1,
+    tiles=768,
+    steps_per_tile=64,
+    steps_longest=384,
+    persistent=True,
+    flops=attention_flops(SHAPE),
+)
 
 
 def role(name: str, **waits: float) -> RoleView:
     causes = tuple((cause.replace("_", " "), cycles) for cause, cycles in waits.items())
     busy = 2100.0 - sum(waits.values())
-    return RoleView(name, (), 2100.0, 2100.0, 2000.0, 2200.0, busy, causes, 64, None)
+    return RoleView(
+        role=name,
+        series=(),
+        now_cycles=2100.0,
+        median_cycles=2100.0,
+        p5_cycles=2000.0,
+        p95_cycles=2200.0,
+        busy_cycles=busy,
+        waits_cycles=causes,
+        steps=64,
+        tile_overhead_cycles=None,
+    )
 
 
 HEALTHY = Snapshot(
-    plan=Plan(1, "fa4", "NVIDIA GB300", "GPU-1", "sm_103a", SHAPE, {}, 0, False),
+    plan=Plan(
+        plan_id=1,
+        target="fa4",
+        device="NVIDIA GB300",
+        gpu_uuid="GPU-1",
+        arch="sm_103a",
+        shape=SHAPE,
+        knobs={},
+        seed=0,
+        simulated=False,
+    ),
     geometry=GEOMETRY,
-    checks=(Check("w", 1, "clean", True, 24, 0.01, 0.002, 0.01, "a", "24 rows against FP32: fine"),),
+    checks=(
+        Check(
+            worker="w",
+            plan_id=1,
+            twin="clean",
+            passed=True,
+            rows=24,
+            max_error=0.01,
+            rms_error=0.002,
+            limit=0.01,
+            output_hash="a",
+            text="24 rows against FP32: fine",
+        ),
+    ),
     clean_us=400.0,
     traced_us=402.0,
     slowest_us=430.0,
@@ -62,18 +106,30 @@ HEALTHY = Snapshot(
     tflops=2000.0,
     roles=(role("mma", wait_P=100.0, wait_P_2nd=20.0, wait_KV=10.0), role("softmax0", wait_S=90.0), role("softmax1")),
     account=Account(0.97, 0.02, 0.01),
-    gpu=GpuSample("GPU-1", "GB300", 1920.0, None, 900.0, 1300.0, 50.0, None, None, [], []),
+    gpu=GpuSample(
+        gpu_uuid="GPU-1",
+        name="GB300",
+        sm_clock_mhz=1920.0,
+        mem_clock_mhz=None,
+        power_w=900.0,
+        power_limit_w=1300.0,
+        temperature_c=50.0,
+        memory_used_mib=None,
+        memory_total_mib=None,
+        throttle=[],
+        foreign_pids=[],
+    ),
 )
 
 
-def evidence(sass: KernelSass | None = None, **changes: object) -> Evidence:
+def evidence(sass: KernelSass | None = None, **changes: object) -> Gathered:
     snapshot = replace(HEALTHY, **changes)  # type: ignore[arg-type]
-    return Evidence(
+    return Gathered(
         snapshot, sass, "", "split_P_arrive", frozenset({"split_P_arrive", "num_regs_softmax"}), ("--target", "fa4")
     )
 
 
-def keys(e: Evidence) -> set[str]:
+def keys(e: Gathered) -> set[str]:
     return {finding.key for step in triage(e, 1) for finding in step.findings}
 
 
@@ -93,10 +149,32 @@ def test_a_healthy_kernel_is_told_its_limit_and_accused_of_nothing() -> None:
     assert by_title["checks"].rules_out and by_title["split"].state == by_title["SASS"].state == "unknown"
 
 
-GPU_NOW = GpuSample("GPU-1", "GB300", 1920.0, None, 900.0, 1300.0, 50.0, None, None, [], [])
+GPU_NOW = GpuSample(
+    gpu_uuid="GPU-1",
+    name="GB300",
+    sm_clock_mhz=1920.0,
+    mem_clock_mhz=None,
+    power_w=900.0,
+    power_limit_w=1300.0,
+    temperature_c=50.0,
+    memory_used_mib=None,
+    memory_total_mib=None,
+    throttle=[],
+    foreign_pids=[],
+)
 
 
-FLAKY = Repeats("w", 1, "x", 20, 1, 5, 99, "head 3", verdict="FLAKY")
+FLAKY = Repeats(
+    worker="w",
+    plan_id=1,
+    setting="x",
+    times=20,
+    flaky_launches=1,
+    flaky_elements=5,
+    elements=99,
+    where="head 3",
+    verdict="FLAKY",
+)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +194,7 @@ FLAKY = Repeats("w", 1, "x", 20, 1, 5, 99, "head 3", verdict="FLAKY")
         ({"checks": (replace(HEALTHY.checks[0], passed=False, text="RMS 9"),)}, "output", "WRONG: RMS 9"),
         ({"repeats": (FLAKY,)}, "flaky", "1 of 20 launches of x differ: head 3"),
     ],
-)  # fmt: skip
+)
 def test_every_cause_is_named_with_a_way_to_falsify_it(changes: dict[str, Any], key: str, says: str) -> None:
     e = evidence(**changes)
     assert keys(e) - {"bound"} == {key}
@@ -163,11 +241,39 @@ def test_spills_come_first_and_algebra_waits_for_them() -> None:
 
 def swept(word: str, change: float, fresh: float | None, contaminated: str = "") -> dict[str, Any]:
     knob, values = "split_P_arrive", ["32", "96"]
-    state = SweepState(1, "fa4", "GB300", "sm_103a", SHAPE, {}, knob, values, "", [""], "done", {}, "said", 0.01,
-                       0.05, 1, {"": "32"}, contaminated)  # fmt: skip
-    base = SweepPoint(2, 2, "", "32", "measured", tflops=100.0)
-    other = SweepPoint(2, 3, "", "96", "measured", tflops=105.0, word=word, change_percent=change, fresh_percent=fresh,
-                       fresh_word=word if fresh is not None else "")  # fmt: skip
+    state = SweepState(
+        sweep_id=1,
+        target="fa4",
+        device="GB300",
+        arch="sm_103a",
+        shape=SHAPE,
+        knobs={},
+        knob=knob,
+        values=values,
+        series_knob="",
+        series=[""],
+        state="done",
+        refused={},
+        text="said",
+        margin=0.01,
+        alpha=0.05,
+        comparisons=1,
+        baselines={"": "32"},
+        contaminated=contaminated,
+    )
+    base = SweepPoint(sweep_id=2, plan_id=2, series="", value="32", status="measured", tflops=100.0)
+    other = SweepPoint(
+        sweep_id=2,
+        plan_id=3,
+        series="",
+        value="96",
+        status="measured",
+        tflops=105.0,
+        word=word,
+        change_percent=change,
+        fresh_percent=fresh,
+        fresh_word=word if fresh is not None else "",
+    )
     return {"sweep": state, "sweep_points": (base, other)}
 
 
@@ -218,14 +324,14 @@ def run(order: Order) -> Snapshot:
 def test_planted_causes_are_named_on_the_simulated_device(
     sim_order: Make, fault: str, knobs: dict[str, str], says: str
 ) -> None:
-    job = TriageJob(2.0, 4.0, 2, [] if knobs else ["split", "checks"])
+    job = TriageJob(seconds=2.0, sweep_s=4.0, times=2, skip=[] if knobs else ["split", "checks"])
     found = run(sim_order(knobs, job=job_to_data(job), sim_fault=fault))
     assert found.triage is not None and found.triage.state == "done" and says in found.triage.text
     assert [step.number for step in found.triage_steps] == [1, 2, 3, 4, 5, 6] and found.simulated
 
 
 def test_the_healthy_simulated_device_is_not_accused(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(TriageJob(3.0, 5.0, 5))))
+    found = run(sim_order(job=job_to_data(TriageJob(seconds=3.0, sweep_s=5.0, times=5))))
     keys = {finding.key for step in found.triage_steps for finding in step.findings}
     # 768 tiles on 148 SMs leave 14% of the last wave idle: that is the shape's, and true
     assert keys == {"bound", "last wave"} and found.triage is not None
@@ -233,7 +339,7 @@ def test_the_healthy_simulated_device_is_not_accused(sim_order: Make) -> None:
 
 
 def test_a_setting_that_can_not_be_launched_ends_with_its_reason(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(TriageJob(1.0)), sim_fault="oom"))
+    found = run(sim_order(job=job_to_data(TriageJob(seconds=1.0)), sim_fault="oom"))
     assert found.triage is not None and found.triage.state == "failed" and "out of memory" in found.triage.text
 
 
@@ -247,7 +353,15 @@ def test_the_split_is_that_of_target_and_chip(sim_order: Make) -> None:
 def reported() -> Snapshot:
     steps = tuple(triage(evidence(**swept("faster", -5.0, -4.2)), 7))
     run = TriageRun(
-        7, "fa4", "NVIDIA GB300", "sm_103a", SHAPE, {"split_P_arrive": "32"}, "done", answer(list(steps)), True
+        run_id=7,
+        target="fa4",
+        device="NVIDIA GB300",
+        arch="sm_103a",
+        shape=SHAPE,
+        knobs={"split_P_arrive": "32"},
+        state="done",
+        text=answer(list(steps)),
+        unsafe=True,
     )
     return replace(HEALTHY, triage=run, triage_steps=steps)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.sass import RegionError, parse_sass, region_problem, timed_region
+from fa4top.analysis.sass.listing import RegionError, parse_sass, region_problem, timed_region
 from fa4top.targets.bench.suite import Kernel
 from fa4top.targets.cuda.compile import Cubin, compile_kernel
 from fa4top.targets.cuda.disassemble import disassemble

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fa4top.analysis.throughput import perfect_overlap, timed_cycles
+from fa4top.analysis.chip.throughput import perfect_overlap, timed_cycles
 from fa4top.records import BenchResult
 from fa4top.targets.bench.build import ENTRY, build, sass_problem
 from fa4top.targets.bench.instructions import BY_NAME
@@ -30,7 +30,7 @@ def choose(names: Iterable[str]) -> tuple[Kernel, ...]:
     return tuple(k for k in SUITE if k in chosen or k.name in needed)
 
 
-class Bench:
+class Suite:
     """Measures one kernel after another, and keeps the rates that mixes are compared with."""
 
     def __init__(self, worker: str, plan_id: int, arch: str, run: bool) -> None:
@@ -58,16 +58,16 @@ class Bench:
 
         def result(status: str, text: str = "", **more: Any) -> BenchResult:
             return BenchResult(
-                self._worker,
-                self._plan_id,
-                self._arch,
-                self.device,
-                kernel.name,
-                kernel.group,
-                kernel.unit,
-                status,
-                index,
-                total,
+                worker=self._worker,
+                plan_id=self._plan_id,
+                arch=self._arch,
+                device=self.device,
+                name=kernel.name,
+                group=kernel.group,
+                unit=kernel.unit,
+                status=status,
+                index=index,
+                total=total,
                 limit=kernel.limit_on(self._arch),
                 published=published(self.device, kernel.name),
                 results=kernel.results,

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fa4top.analysis.sass import Expectation
-from fa4top.targets.bench.instructions import (
-    ARCHITECTURES,
-    BLACKWELL,
-    BLACKWELL_ULTRA,
-    BY_NAME,
-    HOPPER,
-    INSTRUCTIONS,
-    ISSUE_LIMIT,
-    MIXES,
-    Instruction,
-)
+from fa4top.analysis.chip import chips
+from fa4top.analysis.chip.chips import ARCHITECTURES, ISSUE_PER_CLOCK, arches_of, chip_by_key, chip_of
+from fa4top.analysis.sass.listing import Expectation
+from fa4top.targets.bench.instructions import BY_NAME, HOPPER, INSTRUCTIONS, MIXES, BenchOp
 
 CHAINS = 8
 RATE, TIME = "rate", "time"
@@ -85,7 +77,7 @@ class Kernel:
         return value / limit if self.kind == RATE else limit / value
 
 
-def _step_header(parts: tuple[tuple[Instruction, int], ...], rounds: int) -> str:
+def _step_header(parts: tuple[tuple[BenchOp, int], ...], rounds: int) -> str:
     """step.inc: one round over the chains, in the order in which a softmax step meets them."""
     bits = parts[0][0].bits
     constraint, kind = ("l", "unsigned long long") if bits == 64 else ("r", "unsigned int")
@@ -101,7 +93,7 @@ def _step_header(parts: tuple[tuple[Instruction, int], ...], rounds: int) -> str
     return f"#define CHAIN {kind}\n#define ROUNDS {rounds}\n#define STEP(x, a, b) \\\n{body}\n"
 
 
-def _throughput(name: str, group: str, parts: tuple[tuple[Instruction, int], ...], archs: tuple[str, ...]) -> Kernel:
+def _throughput(name: str, group: str, parts: tuple[tuple[BenchOp, int], ...], archs: tuple[str, ...]) -> Kernel:
     per_round = sum(count for _, count in parts)
     rounds = max(1, 256 // per_round)
     limits = []
@@ -109,7 +101,7 @@ def _throughput(name: str, group: str, parts: tuple[tuple[Instruction, int], ...
         if len(parts) == 1:
             limits.append((arch, parts[0][0].limit_on(arch)))
         else:
-            limits.append((arch, ISSUE_LIMIT))
+            limits.append((arch, ISSUE_PER_CLOCK))
     counts: dict[str, int] = {}
     for instruction, count in parts:
         steps = count // instruction.per_ptx * rounds
@@ -190,27 +182,29 @@ def _wgmma(e4m3: int, registers: int) -> Kernel:
         defines={"E4M3": e4m3, "A_REGISTERS": registers},
         shared_bytes=4 * a_bytes + b_bytes,
         worker_threads=128,
-        # 4096 bf16 and 8192 e4m3 FLOP per clock and SM: 989 and 1979 TFLOP/s at 132 SMs and 1830 MHz (H100 datasheet)
-        limits=((HOPPER, 256.0 if e4m3 else 512.0),),
+        limits=_least_cycles((HOPPER,), 2.0 * 64 * 128 * 128, "fp8" if e4m3 else "bf16"),
         archs=(HOPPER,),
         others_share=MMA_OTHERS_SHARE,
     )
 
 
-# kind of tcgen05.mma: name, K of one instruction, dense FLOP per clock and SM (datasheets: B200 2.25, 4.5, 9 PFLOP/s at
-# 148 SMs and 1.85 GHz; B300 has 1.5 times the FP4 rate)
+def _least_cycles(archs: tuple[str, ...], flop: float, kind: str) -> tuple[tuple[str, float], ...]:
+    """Cycles that so much work needs at least, by architecture."""
+    return tuple((arch, flop / chip.tensor_limit(kind)) for arch in archs if (chip := chip_of(arch)))
+
+
+# kind of tcgen05.mma: name, number in the kernel, K of one instruction, format, SASS
 _TCGEN05 = (
-    ("bf16", 0, 16, 8192.0, 8192.0, r"UTCHMMA"),
-    ("e4m3", 1, 32, 16384.0, 16384.0, r"UTCQMMA"),
-    ("mxf8", 2, 32, 16384.0, 16384.0, r"UTCQMMA"),
-    ("nvfp4", 3, 64, 32768.0, 49152.0, r"UTCOMMA"),
+    ("bf16", 0, 16, "bf16", r"UTCHMMA"),
+    ("e4m3", 1, 32, "fp8", r"UTCQMMA"),
+    ("mxf8", 2, 32, "mxfp8", r"UTCQMMA"),
+    ("nvfp4", 3, 64, "nvfp4", r"UTCOMMA"),
 )
-_BLACKWELLS = (BLACKWELL, BLACKWELL_ULTRA)
+_BLACKWELLS = arches_of(chips.BLACKWELL)
 
 
-def _tcgen05(kind: tuple[str, int, int, float, float, str], pair: int) -> Kernel:
-    name, number, k, b200, b300, sass = kind
-    flop = 2.0 * 128 * 128 * k
+def _tcgen05(kind: tuple[str, int, int, str, str], pair: int) -> Kernel:
+    name, number, k, operands, sass = kind
     rows = 256 if pair else 128
     return Kernel(
         f"tcgen05.mma {name} {rows}x128x{k}{', 2 CTAs' if pair else ''}",
@@ -225,7 +219,7 @@ def _tcgen05(kind: tuple[str, int, int, float, float, str], pair: int) -> Kernel
         defines={"KIND": number, "PAIR": pair},
         shared_bytes=65536,
         ctas=2 if pair else 1,
-        limits=((BLACKWELL, flop / b200), (BLACKWELL_ULTRA, flop / b300)),
+        limits=_least_cycles(_BLACKWELLS, 2.0 * 128 * 128 * k, operands),
         archs=_BLACKWELLS,
         others_share=MMA_OTHERS_SHARE,
     )
@@ -263,7 +257,7 @@ def _all() -> tuple[Kernel, ...]:
         *(_wgmma(e4m3, registers) for e4m3 in (0, 1) for registers in (0, 1)),
         *(_tcgen05(kind, pair) for kind in _TCGEN05 for pair in (0, 1)),
         _tensor_memory("ld", 0, r"LDTM", _BLACKWELLS),
-        _tensor_memory("ld.red", 1, r"LDTM", (BLACKWELL_ULTRA,)),
+        _tensor_memory("ld.red", 1, r"LDTM", (chip_by_key("gb300").arch,)),
         _tensor_memory("st", 2, r"STTM", _BLACKWELLS),
     )
 

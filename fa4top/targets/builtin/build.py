@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fa4top.analysis.layout import BufferLayout
+from fa4top.analysis.trace.layout import BufferLayout
 from fa4top.records import Shape
 from fa4top.targets.builtin.description import ARCH
+from fa4top.targets.builtin.family import BUILTIN
 from fa4top.targets.builtin.geometry import tile_order
 from fa4top.targets.builtin.split import handoff
 from fa4top.targets.cuda.compile import Cubin, compile_kernel
-from fa4top.targets.launcher import TargetError
+from fa4top.targets.launcher import Compiled, TargetError
 
 SOURCE = "attention_sm90.cu"
-LAYOUT = BufferLayout(("mma", "softmax0", "softmax1", "load"), 131072, 8, late=True)
-FAMILY = "builtin"
+LAYOUT = BufferLayout(roles=BUILTIN.roles, capacity=131072, stride=8, late=True)
 THREADS = 512
+TRACE_LEVELS = {"": 0, "coarse": 1, "detail": 2}
 
 
 def macros(shape: Shape, knobs: dict[str, str], trace: int) -> dict[str, int | str]:
@@ -53,6 +54,19 @@ def build(shape: Shape, knobs: dict[str, str], trace: int) -> Cubin:
             "use another NVRTC 13, and tell us which one did this",
         )
     return cubin
+
+
+def compile_only(shape: Shape, arch: str, knobs: dict[str, str], probe_set: str) -> Compiled:
+    """Compile one setting without a GPU.
+
+    Raises:
+        TargetError: there is no such probe set, or the compiler refused.
+    """
+    if probe_set not in TRACE_LEVELS:
+        known = ", ".join(filter(None, TRACE_LEVELS))
+        raise TargetError("unknown probe set", f"no probe set {probe_set}; there are {known}")
+    cubin = build(shape, knobs, TRACE_LEVELS[probe_set])
+    return Compiled(cubin=cubin.data, ptx="", versions={"compiler": cubin.compiler})
 
 
 def shared_bytes(knobs: dict[str, str]) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from fa4top.records import Shape
+from fractions import Fraction
+
+from fa4top.records import Shape, StepWork
 from fa4top.targets.base import HANDICAP, Description, Knob, common_shape_problem
 from fa4top.targets.builtin.split import K_TILES, handoff
+from fa4top.targets.fa4.work import EXP2_PER_ELEMENT
 
-ARCH = "sm_90a"
+ARCH = "sm_90a"  # its instructions exist on this one architecture
 ROWS, BLOCK, HEAD_DIM = 128, 128, 128
 
 _SPLITS = ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8")
@@ -19,6 +22,7 @@ KNOBS = (
         "fraction of P handed over at the first of the two signals; auto: 1/2 for bf16, 3/4 for fp8, within "
         "1% of the best on an H200",
         ("auto", *_SPLITS),
+        tries=("3/8", "1/2", "5/8", "3/4"),
     ),
     Knob(
         "consumer_split",
@@ -99,15 +103,39 @@ def setting_hazard(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None
     return None
 
 
+def step_work(shape: Shape, arch: str, knobs: dict[str, str]) -> StepWork:
+    """Operands, and what ``exp2_emulation`` leaves to MUFU."""
+    exp2 = EXP2_PER_ELEMENT.get(arch)
+    if exp2 is not None:
+        exp2 -= float(Fraction(knobs["exp2_emulation"]))
+    return StepWork(qk_format=shape.dtype, pv_format=knobs["pv_mode"], exp2_per_element=exp2)
+
+
 DESCRIPTION = Description(
     name="builtin",
     summary="our own Hopper kernel with FA4's roles and its two-signal P handoff (kernels/attention_sm90.cu)",
     launcher="fa4top.targets.builtin.launch:make_launcher",
     knobs=KNOBS,
-    default_shape=Shape(1, 8192, 8192, 24, 24, 128, 128),
+    default_shape=Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128),
     requires=("numpy", "cupy"),
     simulated=False,
     shape_problem=shape_problem,
     hazard=setting_hazard,
+    extra="cuda13,sass",
+    distributions=(
+        "numpy",
+        "cupy-cuda13x",
+        "cupy-cuda12x",
+        "cupy",
+        "nvidia-cuda-nvrtc",
+        "nvidia-cuda-nvrtc-cu12",
+        "nvidia-cuda-nvcc",
+        "nvidia-cuda-nvdisasm",
+        "nvidia-cuda-cuobjdump",
+    ),
+    work=step_work,
     prepare="fa4top.targets.cuda.import_ahead:import_ahead",
+    compile_only="fa4top.targets.builtin.build:compile_only",
+    default_arch=ARCH,
+    tries={"handoff": "p_split", "load": "kv_stages"},
 )

@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.layout import next_generation
+from fa4top.analysis.trace.layout import next_generation
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Geometry
 from fa4top.targets import reference
 from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, BLOCK, HEAD_DIM
+from fa4top.targets.builtin.family import BUILTIN
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.builtin.split import handoff
 from fa4top.targets.cuda import tensor_map
 from fa4top.targets.cuda.by_value import by_value
 from fa4top.targets.cuda.launching import CudaLauncher
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
-from fa4top.targets.launcher import CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import CheckResult, TargetError
 from fa4top.targets.reference import digest_of
 
 CHECK_ROWS = 24
@@ -55,7 +57,7 @@ class BuiltinLauncher(CudaLauncher):
                 "unsupported GPU", f"the builtin kernel is for {ARCH}, this is {self.arch}", "--target fa4"
             )
         self.layout = build.LAYOUT
-        self.family = build.FAMILY
+        self.family = BUILTIN
         self._detail = request.detail or request.probe_set == "detail"
         self.probe_set = ("detail" if self._detail else "coarse") if request.twin == "traced" else ""
         self.probe_sets = ["coarse", "detail"]

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.analysis.trace.sample import Capture
+from fa4top.orders.commands import PRIMERS
+from fa4top.orders.jobs import COLD
 from fa4top.targets.cuda.compile import compile_kernel
 from fa4top.targets.cuda.trace_buffer import NOBODY, TraceBuffer
-from fa4top.targets.launcher import COLD, PRIMERS, Burst, Capture, TargetError
+from fa4top.targets.launcher import Burst, TargetError
 
 SOURCE = "burst.cu"
 STAMP_SLOTS = 512  # above every chip's number of SMs
@@ -140,5 +143,6 @@ def traced_launch(
     begin.record(stream)
     launch()
     end.record(stream)
-    capture = buffer.capture()
-    return Capture(capture, generation, cta, cupy.cuda.get_elapsed_time(begin, end) * 1000.0)
+    recorded = buffer.capture()
+    time_us = cupy.cuda.get_elapsed_time(begin, end) * 1000.0
+    return Capture(recorded=recorded, generation=generation, cta=cta, time_us=time_us)

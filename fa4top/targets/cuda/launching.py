@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fa4top.analysis.layout import next_generation
+from fa4top.analysis.trace.layout import next_generation
+from fa4top.analysis.trace.sample import Capture
+from fa4top.orders.commands import PRIMERS, LaunchRequest
+from fa4top.orders.jobs import WARM
 from fa4top.records import GpuSample
 from fa4top.targets.base import handicap_percent
 from fa4top.targets.cuda.bursts import BurstTimer, traced_launch
 from fa4top.targets.cuda.trace_buffer import TraceBuffer
-from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, LaunchRequest
+from fa4top.targets.launcher import Burst
 
 
 class CudaLauncher:
@@ -53,7 +56,8 @@ class CudaLauncher:
         if self._buffer is None or self._request.twin != "traced":
             return None
         self._cupy.cuda.Device(0).use()  # this thread has no context yet
-        return Capture(self._buffer.peek(self._cupy), self._generation, self._cta, 0.0)
+        recorded = self._buffer.peek(self._cupy)
+        return Capture(recorded=recorded, generation=self._generation, cta=self._cta, time_us=0.0, hung=True)
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""

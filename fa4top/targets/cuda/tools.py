@@ -150,4 +150,4 @@ def assemble(ptx: str, arch: str, beside: str = "") -> tuple[bytes, str]:
             except TargetError:
                 if tool == every[-1]:
                     raise  # an older one on PATH may not know the PTX's version
-        raise AssertionError
+        raise TargetError("no ptxas", "no ptxas took the PTX", f"pip install {WHEELS['ptxas']}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.layout import CONFIG_BYTES, BufferLayout
+from fa4top.analysis.trace.layout import CONFIG_BYTES, BufferLayout, Recorded
 
 NOBODY = 0xFFFFFFFF  # no CTA has this index
 
@@ -20,7 +20,7 @@ class TraceBuffer:
         self._inflight = inflight
         self._stream = stream
         self._config = cupy.zeros(CONFIG_BYTES // 4, dtype=cupy.uint32)
-        size = layout.device_bytes if inflight else layout.total_bytes
+        size = self._size = layout.device_bytes if inflight else layout.total_bytes
         self._host = cupy.cuda.alloc_pinned_memory(size)
         self.host_bytes = np.frombuffer(self._host, dtype=np.uint8, count=size)
         self.host_bytes[:] = 0
@@ -43,31 +43,37 @@ class TraceBuffer:
         words[:] = (cta, generation)
         self._config[:2].data.copy_from_host_async(words.ctypes.data, 8, self._stream)
 
-    def peek(self, cupy: Any) -> npt.NDArray[np.uint8]:
+    def peek(self, cupy: Any) -> Recorded:
         """What is recorded while a kernel still runs (or hangs), by a stream of its own; called from another thread."""
         stream = cupy.cuda.Stream(non_blocking=True)
-        host = cupy.cuda.alloc_pinned_memory(self._layout.total_bytes)
-        found = np.frombuffer(host, dtype=np.uint8, count=self._layout.total_bytes)
-        for device_offset, host_offset, size in self._layout.pieces():
-            if self._inflight:
-                found[host_offset : host_offset + size] = self.host_bytes[device_offset : device_offset + size]
-            else:
-                (self._device.data + device_offset).copy_to_host_async(found.ctypes.data + host_offset, size, stream)
-        stream.synchronize()
-        whole: npt.NDArray[np.uint8] = found.copy()
-        return whole
+        host = np.frombuffer(cupy.cuda.alloc_pinned_memory(self._size), dtype=np.uint8, count=self._size)
+        return self._copied(host, stream)
 
-    def capture(self) -> npt.NDArray[np.uint8]:
-        """Wait for the stream; then a copy of what was recorded, one role after the other."""
+    def capture(self) -> Recorded:
+        """Wait for the stream; then what was recorded: headers first, then only the slots that were written. Views of
+        pinned memory, which the next capture overwrites."""
         self._stream.synchronize()
+        return self._copied(self.host_bytes, self._stream)
+
+    def _copied(self, host: npt.NDArray[np.uint8], stream: Any) -> Recorded:
+        layout = self._layout
+        if self._inflight and host is not self.host_bytes:
+            host[:] = self.host_bytes
+        self._fetch(host, 0, 0, layout.slots_offset, stream)
+        headers = host[: layout.slots_offset].view(np.uint32).reshape(len(layout.roles), -1)
+        places, at = [], layout.slots_offset
+        for role, header in enumerate(headers):
+            size = layout.bytes_recorded(header)
+            start = layout.slots_at(role) if self._inflight else at
+            places.append((start, size))
+            if size and not self._inflight:
+                (self._device.data + layout.slots_at(role)).copy_to_host_async(host.ctypes.data + at, size, stream)
+                at += size
+        stream.synchronize()
+        return Recorded(headers, tuple(layout.as_slots(host[start : start + size]) for start, size in places))
+
+    def _fetch(self, host: npt.NDArray[np.uint8], source: int, target: int, size: int, stream: Any) -> None:
         if self._inflight:
-            pieces = [(start, size) for start, _, size in self._layout.pieces()]
-        else:
-            for device_offset, host_offset, size in self._layout.pieces():
-                (self._device.data + device_offset).copy_to_host_async(
-                    self.host_bytes.ctypes.data + host_offset, size, self._stream
-                )
-            self._stream.synchronize()
-            pieces = [(0, self._layout.total_bytes)]
-        whole: npt.NDArray[np.uint8] = np.concatenate([self.host_bytes[start : start + n] for start, n in pieces])
-        return whole
+            return  # it is the host's memory already
+        (self._device.data + source).copy_to_host_async(host.ctypes.data + target, size, stream)
+        stream.synchronize()

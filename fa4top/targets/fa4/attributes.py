@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fa4top.targets.fa4.description import REGISTERS, TUNING
+from fa4top.targets.fa4.description import REGISTERS
+from fa4top.targets.fa4.work import TUNING
 from fa4top.targets.launcher import TargetError
 
 AUTO = "auto"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fa4top.analysis.chip.chips import BLACKWELL, HOPPER, NEWEST, arches_of
 from fa4top.records import Shape
 from fa4top.targets.base import HANDICAP, Description, Knob, common_shape_problem
+from fa4top.targets.fa4.probes import PROBES
+from fa4top.targets.fa4.work import TUNING, step_work
 
 REGISTERS = ("num_regs_softmax", "num_regs_correction", "num_regs_other")
-TUNING = ("ex2_emu_freq", "ex2_emu_start_frg")
 _BOTH = ("auto", "on", "off")
-_BLACKWELL = ("sm_100a", "sm_103a")
+_BLACKWELL = arches_of(BLACKWELL)
+_HOPPER = arches_of(HOPPER)
 
 KNOBS = (
     Knob(
@@ -17,7 +20,7 @@ KNOBS = (
         "softmax of a block overlaps the GEMMs of the next inside a warpgroup",
         _BOTH,
         numerics="unknown",
-        architectures=("sm_90a",),
+        architectures=_HOPPER,
     ),
     Knob(
         "mma_pv_is_rs",
@@ -25,7 +28,7 @@ KNOBS = (
         "PV reads P from registers (on) or from shared memory (off)",
         _BOTH,
         numerics="unknown",
-        architectures=("sm_90a",),
+        architectures=_HOPPER,
     ),
     Knob("pack_gqa", "auto", "query heads that share a kv head are packed into one tile", _BOTH, numerics="unknown"),
     Knob(
@@ -58,13 +61,14 @@ KNOBS = (
         "queries x keys of a tile; auto: the package's table",
         ("auto", "128x64", "128x80", "128x96", "128x112", "128x128", "128x144", "128x160", "128x176"),
         numerics="changes",
-        architectures=("sm_90a",),
+        architectures=_HOPPER,
     ),
     Knob(
         "split_P_arrive",
         "auto",
         "columns of P (of 128) handed to the MMA role at the first of two signals; 0: one signal; auto: 96",
         ("auto", "0", "32", "64", "96"),
+        tries=("0", "32", "64", "96"),
         architectures=_BLACKWELL,
     ),
     Knob(
@@ -125,10 +129,10 @@ def shape_problem(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None:
     if shape.dtype not in ("bf16", "fp16", "fp8"):
         return f"dtype {shape.dtype} is unknown; choose bf16, fp16 or (Blackwell) fp8"
     if shape.dtype == "fp8" and arch not in _BLACKWELL:
-        return f"fp8 needs Blackwell (sm_100a, sm_103a); this GPU is {arch}"
-    if arch and arch not in ("sm_90a", *_BLACKWELL):
-        return f"probes exist for Hopper and datacenter Blackwell (sm_90a, sm_100a, sm_103a); this GPU is {arch}"
-    limit = 256 if arch == "sm_90a" else 128
+        return f"fp8 needs Blackwell ({', '.join(_BLACKWELL)}); this GPU is {arch}"
+    if arch and arch not in PROBES:
+        return f"probes exist for Hopper and datacenter Blackwell ({', '.join(PROBES)}); this GPU is {arch}"
+    limit = 256 if arch in _HOPPER else 128
     if shape.head_dim % 8 or shape.head_dim > limit or shape.head_dim_v % 8 or shape.head_dim_v > limit:
         return f"head dims must be multiples of 8 up to {limit} on {arch or 'this GPU'}"
     for knob in KNOBS:
@@ -167,10 +171,31 @@ DESCRIPTION = Description(
     summary="flash-attn-4, unmodified, with probes put in at trace time",
     launcher="fa4top.targets.fa4.launch:make_launcher",
     knobs=KNOBS,
-    default_shape=Shape(1, 8192, 8192, 24, 24, 128, 128),
+    default_shape=Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128),
     requires=("numpy", "cupy", "torch", "cutlass", "flash_attn.cute.interface"),
     simulated=False,
     shape_problem=shape_problem,
+    extra="fa4,cuda13",
+    distributions=(
+        "torch",
+        "triton",
+        "flash-attn-4",
+        "nvidia-cutlass-dsl",
+        "nvidia-cutlass-dsl-libs-cu13",
+        "nvidia-cutlass-dsl-libs-cu12",
+        "quack-kernels",
+        "apache-tvm-ffi",
+        "ml-dtypes",
+    ),
+    doctor="fa4top.targets.fa4.doctor:findings",
+    work=step_work,
     prepare="fa4top.targets.fa4.environment:import_ahead",
+    compile_only="fa4top.targets.fa4.compile_only:compile_only",
+    default_arch=NEWEST,
+    tries={"handoff": "split_P_arrive"},
+    about=lambda: [
+        f"probe sets, {arch}: " + "; ".join(f"{each.name}: {each.text}" for each in probes.sets)
+        for arch, probes in PROBES.items()
+    ],
     fixed_at_import=tuple(knob.name for knob in KNOBS if knob.name.startswith("FA_")),
 )

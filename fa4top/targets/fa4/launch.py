@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Geometry
 from fa4top.targets import reference
 from fa4top.targets.cuda.launching import CudaLauncher
 from fa4top.targets.cuda.trace_buffer import TraceBuffer
 from fa4top.targets.fa4 import environment
 from fa4top.targets.fa4.geometry import kernel_geometry
-from fa4top.targets.fa4.probes import FAMILIES, KNOWN_GOOD, KernelProbes, ProbeSet
-from fa4top.targets.launcher import CheckResult, LaunchRequest, TargetError
+from fa4top.targets.fa4.probes import KNOWN_GOOD, PROBES, choose_set
+from fa4top.targets.launcher import CheckResult, TargetError
 
 CHECK_ROWS = 24
 
@@ -44,11 +45,11 @@ class Fa4Launcher(CudaLauncher):
         device = cupy.cuda.runtime.getDeviceProperties(0)
         self._sm_count = int(device["multiProcessorCount"])
         self.arch = f"sm_{device['major']}{device['minor']}a"
-        if self.arch not in FAMILIES:
+        if self.arch not in PROBES:
             raise TargetError("unsupported GPU", f"there are no fa4 probes for {self.arch}", "use --target sim")
-        probes = FAMILIES[self.arch]
+        probes = PROBES[self.arch]
         self._probes = probes
-        self._set = choose_set(probes, request)
+        self._set = choose_set(probes, request.probe_set, request.detail)
         self.layout = probes.layout
         self.probe_set = self._set.name if request.twin == "traced" else ""
         self.probe_sets = [s.name for s in probes.sets]
@@ -108,11 +109,13 @@ class Fa4Launcher(CudaLauncher):
         kernels = package.Kernels(self._request.knobs)
         injection = None
         if self._request.twin == "traced":
-            from fa4top.targets.fa4 import inject
+            from fa4top.targets.fa4 import injection as injecting
 
             try:
-                injection = inject.install(self._probes, self._set, self._buffer.address, self._buffer.config_address)
-            except inject.InjectionError as error:
+                injection = injecting.install(
+                    self._probes, self._set, self._buffer.address, self._buffer.config_address
+                )
+            except injecting.InjectionError as error:
                 raise TargetError(
                     "unknown package layout",
                     str(error),
@@ -268,20 +271,3 @@ def keywords(knobs: dict[str, str]) -> dict[str, Any]:
     if knobs.get("tile_mn", "auto") != "auto":
         chosen["tile_mn"] = tuple(int(size) for size in knobs["tile_mn"].split("x"))
     return chosen
-
-
-def choose_set(probes: KernelProbes, request: LaunchRequest) -> ProbeSet:
-    """The probe set that the request names: by name, detail, or the first.
-
-    Raises:
-        TargetError: no set has that name.
-    """
-    if request.probe_set:
-        for candidate in probes.sets:
-            if candidate.name == request.probe_set:
-                return candidate
-        if "+" in request.probe_set:  # points spelled out, for benchmarks
-            return ProbeSet(request.probe_set, frozenset(request.probe_set.split("+")))
-        names = ", ".join(s.name for s in probes.sets)
-        raise TargetError("unknown probe set", f"no probe set {request.probe_set}; there are {names}")
-    return next(s for s in probes.sets if s.detail == request.detail)

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4top.analysis.layout import BufferLayout
+from fa4top.analysis.chip.chips import BLACKWELL, CHIPS, HOPPER
+from fa4top.analysis.trace.family import Family
+from fa4top.analysis.trace.layout import BufferLayout
+from fa4top.targets.fa4 import family
+from fa4top.targets.launcher import TargetError
 
 KNOWN_GOOD: dict[str, tuple[str, ...]] = {
     "4.0.0b36": ("4.8.1",)  # flash-attn-4: nvidia-cutlass-dsl versions that were seen to work
@@ -21,7 +25,6 @@ class BarrierProbe:
     """A probe on one barrier array of a pipeline argument.
 
     ``side`` is ``full`` or ``empty``; ``operation`` is ``wait`` (slow-path pair) or ``arrive`` (a mark after it).
-    ``tokened``: the kernel tests the barrier itself before it waits, so the wait runs on the slow path already.
     ``also_mark``: an event marked on entry, before a wait, whether or not it blocks.
     """
 
@@ -29,7 +32,6 @@ class BarrierProbe:
     side: str
     operation: str
     event: str
-    tokened: bool = False
     also_mark: str | None = None
 
 
@@ -84,25 +86,26 @@ class RegisterShift:
 
 @dataclass(frozen=True)
 class KernelProbes:
-    """All probes of one kernel class.
+    """All probes of one kernel class; ``wrapper`` names the module that puts them in (``module:function``).
 
     ``register_shift`` moves registers a thread to the softmax warps where the kernel's own budget leaves them none to
     spare for the probes' state (setmaxnreg; the launch's count stays the same).
     """
 
-    family: str
+    family: Family
+    wrapper: str
     module: str
     class_name: str
     roles: tuple[RoleProbes, ...]
     layout: BufferLayout
     sets: tuple[ProbeSet, ...]
     required_methods: tuple[str, ...] = ()
-    step_role: str = ""
     register_shift: RegisterShift | None = None
 
 
 SM90 = KernelProbes(
-    family="sm90",
+    family=family.SM90,
+    wrapper="fa4top.targets.fa4.inject_sm90:wrap",
     module="flash_attn.cute.flash_fwd_sm90",
     class_name="FlashAttentionForwardSm90",
     roles=(
@@ -113,13 +116,13 @@ SM90 = KernelProbes(
             index_argument="tidx",
             index_divisor=128,
             barriers=(
-                BarrierProbe("pipeline_k", "full", "wait", "wait K", tokened=True),
-                BarrierProbe("pipeline_v", "full", "wait", "wait V", tokened=True),
+                BarrierProbe("pipeline_k", "full", "wait", "wait K"),
+                BarrierProbe("pipeline_v", "full", "wait", "wait V"),
             ),
             steps=("mma_one_n_block", "mma_one_n_block_intrawg_overlap"),
         ),
     ),
-    layout=BufferLayout(roles=("mma0", "mma1", "mma2"), capacity=4096, stride=16),
+    layout=BufferLayout(roles=family.SM90.roles, capacity=4096, stride=16),
     sets=(
         ProbeSet("coarse", frozenset({"turn", "waits", "tile"}), text="turn-taking, waits for K and V, tile ends"),
         ProbeSet("period", frozenset({"mark", "tile"}), text="one clock a step: the cheapest period"),
@@ -138,7 +141,6 @@ SM90 = KernelProbes(
         "warp_scheduler_barrier_arrive",
         "epilogue",
     ),
-    step_role="mma0",
 )
 
 _SM100_MMA = RoleProbes(
@@ -172,12 +174,13 @@ _SM100_CORRECTION = RoleProbes(
 )
 
 SM100 = KernelProbes(
-    family="sm100",
+    family=family.SM100,
+    wrapper="fa4top.targets.fa4.inject_sm100:wrap",
     module="flash_attn.cute.flash_fwd_sm100",
     class_name="FlashAttentionForwardSm100",
     roles=(_SM100_MMA, _SM100_SOFTMAX, _SM100_CORRECTION),
     # room for the MMA role at s32768 h24 on 148 SMs: 21 tiles x 256 steps x 16 events; a copy of 4 MiB a launch
-    layout=BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=131072, stride=8, spread=True),
+    layout=BufferLayout(roles=family.SM100.roles, capacity=131072, stride=8, spread=True),
     sets=(
         ProbeSet(
             "coarse",
@@ -193,9 +196,28 @@ SM100 = KernelProbes(
         ),
     ),
     required_methods=("mma", "softmax_loop", "softmax_step", "correction_loop"),
-    step_role="softmax0",
     # gives 184/80/64 and 184/64/80; the first is the package's own budget on sm_100a
     register_shift=RegisterShift(softmax_at_most=176, to_softmax=8, least_other=64),
 )
 
-FAMILIES: dict[str, KernelProbes] = {"sm_90a": SM90, "sm_100a": SM100, "sm_103a": SM100}
+_BY_GENERATION = {HOPPER: SM90, BLACKWELL: SM100}
+PROBES: dict[str, KernelProbes] = {
+    chip.arch: _BY_GENERATION[chip.generation] for chip in CHIPS if chip.generation in _BY_GENERATION
+}
+
+
+def choose_set(probes: KernelProbes, name: str, detail: bool = False) -> ProbeSet:
+    """The probe set of this name; without one the first that is, or is not, for detail.
+
+    Raises:
+        TargetError: no set has that name.
+    """
+    if not name:
+        return next(each for each in probes.sets if each.detail == detail)
+    for candidate in probes.sets:
+        if candidate.name == name:
+            return candidate
+    if "+" in name:  # points spelled out, for benchmarks
+        return ProbeSet(name, frozenset(name.split("+")))
+    known = ", ".join(each.name for each in probes.sets)
+    raise TargetError("unknown probe set", f"no probe set {name}; there are {known}")

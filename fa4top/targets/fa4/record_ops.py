@@ -14,7 +14,7 @@ from cutlass import Int32, cute
 from cutlass.cute.arch import llvm
 from cutlass.cutlass_dsl import T, dsl_user_op
 
-from fa4top.analysis.layout import (
+from fa4top.analysis.trace.layout import (
     BEGIN,
     END,
     GENERATION_SHIFT,

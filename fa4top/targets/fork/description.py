@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fa4top.records import Shape
+from fa4top.records import Shape, StepWork
 from fa4top.targets.base import HANDICAP, Description, Knob, common_shape_problem
-from fa4top.targets.fork.environment import AUTO, OWN, PROBES, chosen_knobs
+from fa4top.targets.fa4.work import EXP2_PER_ELEMENT
+from fa4top.targets.fork.environment import AUTO, OWN, PATH_VARIABLE, PROBES, chosen_knobs
 from fa4top.targets.fork.knobs import KNOBS, SWITCH, WRONG, ForkKnob
 from fa4top.targets.fork.modes import PV_MODES, QK_MODES, SM100, SM103, Case
+from fa4top.targets.fork.published import published
 from fa4top.targets.fork.rules import DANGER, NOTE, REFUSED, judge
 
 NAME = "fa4-fork"
+EMULATION = ("FA4_FORCE_E2E", "FA4_E2E_FREQ", "FA4_E2E_START_FRG")
 SCALE_ROWS = 128  # scale factors come in tiles of so many rows
-# what a form offers for a number; any other legal number may be typed
-OFFERED: dict[str, tuple[str, ...]] = {
-    "FA4_FP8_PV_P_SPLIT_NUM": ("1", "2", "3", "5", "7"),
-    "FA4_FP8_PV_P_SPLIT_DEN": ("2", "4", "8"),
-    "FA4_FP4_PV_P_SPLIT_NUM": ("1", "3", "7"),
-    "FA4_FP4_PV_P_SPLIT_DEN": ("2", "4", "8"),
-    "FA4_FP8_PV_TMEM_STORE_REP": ("1", "2", "4", "8", "16", "32"),
-    "FA4_FP4_PV_TMEM_STORE_REP": ("1", "2", "4", "8", "16"),
-    "FA4_FP8_PV_KV_STAGE_CAP": ("0", "2", "3", "4", "5"),
-    "FA4_E2E_FREQ": ("8", "9", "10", "12", "16"),
-    "FA4_E2E_START_FRG": ("0", "1", "2"),
-    "FA4_FP8_PV_RANGE_UNROLL": ("-1", "0", "2", "4"),
-    "FA4_FP8_PV_P_LOG2_OFFSET": ("0.0", "4.0", "8.0"),
-}
 
 
 def _knob(knob: ForkKnob) -> Knob:
     text = f"{knob.text}; auto: {knob.default}" + (f". {knob.caution}" if knob.caution else "")
-    offered = ("0", "1") if knob.kind == SWITCH else knob.values or OFFERED[knob.name]
+    offered = ("0", "1") if knob.kind == SWITCH else knob.values or knob.offered
     numerics = knob.numerics if knob.numerics != WRONG else "changes"
     return Knob(
         knob.name, AUTO, text, (AUTO, *offered), numerics=numerics, architectures=(SM100, SM103), check=_check(knob)
@@ -96,16 +85,31 @@ def notes(shape: Shape, arch: str, knobs: dict[str, str]) -> list[str]:
     return [f.text for f in judge(case_of(shape, arch, knobs), chosen_knobs(knobs)) if f.level == NOTE]
 
 
+def step_work(shape: Shape, arch: str, knobs: dict[str, str]) -> StepWork:
+    """Operands by the modes; where exp2 may be emulated, SASS alone knows how many stay on MUFU."""
+    known = not any(knobs.get(name, AUTO) != AUTO for name in EMULATION)
+    return StepWork(
+        qk_format=knobs["qk_mode"],
+        pv_format=knobs["pv_mode"],
+        exp2_per_element=EXP2_PER_ELEMENT[SM103] if known and arch == SM103 else None,
+    )
+
+
 DESCRIPTION = Description(
     name=NAME,
     summary="a checkout of flash-attention-fp4 (NVFP4/MXFP8 QK; PV in bf16, fp8, fp4, mxfp8), with its own trace",
     launcher="fa4top.targets.fork.launch:make_launcher",
     knobs=TARGET_KNOBS,
-    default_shape=Shape(1, 4096, 4096, 24, 24, 128, 128),
+    default_shape=Shape(batch=1, seqlen_q=4096, seqlen_k=4096, heads=24, kv_heads=24, head_dim=128, head_dim_v=128),
     requires=("numpy", "torch"),
     simulated=False,
     shape_problem=shape_problem,
     hazard=setting_hazard,
-    prepare="fa4top.targets.fork.import_ahead:import_ahead",
+    extra="cuda13",
     notes=notes,
+    work=step_work,
+    prepare="fa4top.targets.fork.import_ahead:import_ahead",
+    path_variable=PATH_VARIABLE,
+    locate="fa4top.targets.fork.find:locate",
+    published=published,
 )

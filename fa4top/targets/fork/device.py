@@ -14,9 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.orders.commands import LaunchRequest
 from fa4top.targets.base import handicap_percent
 from fa4top.targets.fork.modes import SM100, SM103
-from fa4top.targets.launcher import Burst, LaunchRequest, TargetError
+from fa4top.targets.launcher import Burst, TargetError
 
 Launch = Callable[[], None]
 

@@ -10,6 +10,7 @@ from fa4top.targets.fa4.environment import CACHE_FOLDERS, CACHES_OFF
 from fa4top.targets.fork.knobs import BY_NAME
 
 AUTO = "auto"
+DIRECT, INTERFACE = "the compiled function", "the package's interface"  # what a launch goes through
 PATH_VARIABLE = "FA4TOP_FA4_PATH"  # from the engine: where the checkout is
 PROFILE, DETAIL, RING, EMPTY = "FA4_PROFILE_PIPELINE", "FA4_PROFILE_DETAIL", "FA4_PROF_SMEM", "FA4_PROF_EMPTY"
 OWN = frozenset({PROFILE, DETAIL, EMPTY})  # fa4top's business; no knobs of a setting

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fa4top.targets.base import Described, Located
 from fa4top.targets.fork.checkout import INTERFACE, KERNEL, PACKAGE, Checkout, NoCheckout, inspect_checkout
+from fa4top.targets.fork.environment import chosen_knobs, strangers
+from fa4top.targets.fork.modes import SM103
 
 STAND_IN = "fa4top_stand_in.py"  # our tests' package carries it: no GPU, arithmetic on the CPU
 
@@ -73,3 +77,35 @@ def refusal(checkout: Checkout) -> str | None:
         return None
     told = "; ".join(f"{row.what}: expected {row.expected}, found {row.found}" for row in bad)
     return f"this checkout is not laid out as fa4top knows it: {told}. fa4top doctor --target fa4-fork says more"
+
+
+def locate(folder: str, here: Path, installed: str) -> Located:
+    """Where the fork is, as every target that has sources of its own says it (``targets.base.Located``).
+
+    Raises:
+        ValueError: it is nowhere, or not laid out as fa4top knows it; the text says what was looked for.
+    """
+    found = find_fork(folder, here, installed)
+    if message := refusal(found.checkout):
+        raise NoCheckout(message)
+    notices = []
+    if found.checkout.split_default not in ("", "3"):
+        notices.append("this checkout hands over 1/2 of fp8's P by default; 3/4 was 24% faster on a GB300")
+    if exported := strangers():
+        words = " ".join(f"--set {name}={value}" for name, value in exported.items())
+        notices.append(f"FA4_* variables of your shell are not taken over; to use them: {words}")
+    return Located(
+        path=found.path,
+        sentence=found.sentence(),
+        stand_in=Described(SM103, "stand-in", "SIM-stand-in") if found.stand_in else None,
+        # its kernels are timed on a CuPy stream; the stand-in has a device of its own
+        requires=() if found.stand_in else ("cupy",),
+        notices=tuple(notices),
+        problems=lambda knobs: unread_knobs(found.checkout, knobs),
+    )
+
+
+def unread_knobs(checkout: Checkout, knobs: Mapping[str, str]) -> list[str]:
+    """Knobs that are set and that this checkout does not read: they would do nothing, without a word."""
+    unread = [name for name in chosen_knobs(knobs) if name in checkout.absent_knobs]
+    return [f"this checkout does not read {', '.join(unread)}"] if unread else []

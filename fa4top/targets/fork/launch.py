@@ -14,8 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.fork_trace import (
-    GROUPS,
+from fa4top.analysis.trace.layout import BufferLayout
+from fa4top.analysis.trace.sample import Capture
+from fa4top.orders.commands import PRIMERS, LaunchRequest
+from fa4top.orders.jobs import WARM
+from fa4top.records import Geometry, GpuSample
+from fa4top.targets import reference
+from fa4top.targets.fork import environment, inputs
+from fa4top.targets.fork.description import case_of
+from fa4top.targets.fork.device import make_device
+from fa4top.targets.fork.family import FORK, RECORDED, recorded
+from fa4top.targets.fork.geometry import kernel_geometry
+from fa4top.targets.fork.package import LAYOUT_HINT, Package
+from fa4top.targets.fork.split import handoff
+from fa4top.targets.fork.trace_buffer import (
     UnknownTrace,
     decode_block,
     decode_packed,
@@ -24,22 +36,11 @@ from fa4top.analysis.fork_trace import (
     recorded_blocks,
     sacrificial,
 )
-from fa4top.analysis.layout import BufferLayout
-from fa4top.records import Geometry, GpuSample
-from fa4top.targets import reference
-from fa4top.targets.fork import environment, inputs
-from fa4top.targets.fork.description import case_of
-from fa4top.targets.fork.device import make_device
-from fa4top.targets.fork.geometry import kernel_geometry
-from fa4top.targets.fork.package import LAYOUT_HINT, Package
-from fa4top.targets.fork.split import handoff
-from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.launcher import Burst, CheckResult, TargetError
 
 # The references are attention on unquantised values: published cosines to bf16 are 0.982 to 0.990 (contract, 5.K), so
 # a relative error of up to 0.19. Garbage has 1 and more.
 RMS_LIMIT = 0.3
-
-RECORDED = GROUPS[:3]  # the fork declares the correction role and never records it
 
 
 def make_launcher(request: LaunchRequest) -> ForkLauncher:
@@ -50,8 +51,8 @@ def make_launcher(request: LaunchRequest) -> ForkLauncher:
 class ForkLauncher:
     """One (shape, setting, twin) of the fork on one GPU."""
 
-    family = "fork"
-    layout = BufferLayout(RECORDED, 1, 8)  # role names; the buffer is the fork's own
+    family = FORK
+    layout = BufferLayout(roles=RECORDED, capacity=1, stride=8)  # role names; the buffer is the fork's own
 
     def __init__(self, request: LaunchRequest) -> None:
         self._request = request
@@ -104,6 +105,7 @@ class ForkLauncher:
             self.versions["warning"] = (
                 "no compile cache to take the kernel from: times contain the package's own Python"
             )
+        self.versions["launched by"] = environment.DIRECT if self._direct else environment.INTERFACE
         progress("compiled", 1.0)
         return kernel_geometry(request.shape, self._device.sm_count)
 
@@ -191,8 +193,7 @@ class ForkLauncher:
     def _read_notes(self) -> None:
         """What is to be known of this trace, once."""
         capture = self.traced_launch(0)
-        words = capture.buffer.view(np.uint32)
-        notes = decode_packed(words[2:], int(words[0])).notes
+        notes = decode_packed(capture.recorded.slots[0], capture.cta).notes
         if notes:
             self.versions["trace"] = "; ".join(notes)
 
@@ -213,7 +214,7 @@ class ForkLauncher:
                 packed, block = self._pack(words, cta)
             except UnknownTrace as error:
                 raise TargetError("unknown package layout", str(error), LAYOUT_HINT) from error
-        return Capture(_captured(packed, block, False), 1, block, time_us)
+        return Capture(recorded=recorded(packed), generation=1, cta=block, time_us=time_us)
 
     def _pack(self, words: Any, cta: int) -> tuple[npt.NDArray[np.uint32], int]:
         """One block's slots, gathered on the device: the whole buffer has 32 MB."""
@@ -242,7 +243,8 @@ class ForkLauncher:
         if not found:
             return None
         block = hung_block(words, found)
-        return Capture(_captured(pack_block(words, block), block, True), 1, block, 0.0)
+        packed = pack_block(words, block)
+        return Capture(recorded=recorded(packed), generation=1, cta=block, time_us=0.0, hung=True)
 
     def telemetry(self) -> GpuSample | None:
         """NVML is the engine's business."""
@@ -259,12 +261,6 @@ def _header(words: Any) -> tuple[int, int, int, npt.NDArray[np.uint32]]:
     # the size is all that read_header takes from the rest
     blocks, groups, slots = read_header(np.concatenate([head, np.zeros(2, dtype=np.uint32)]), int(words.numel()))
     return blocks, groups, slots, head
-
-
-def _captured(packed: npt.NDArray[np.uint32], block: int, hung: bool) -> npt.NDArray[np.uint8]:
-    """As analysis.sample takes it."""
-    buffer: npt.NDArray[np.uint8] = np.concatenate([np.array([block, hung], dtype=np.uint32), packed]).view(np.uint8)
-    return buffer
 
 
 def recorded_block(firsts: npt.NDArray[np.uint32], cta: int) -> int:

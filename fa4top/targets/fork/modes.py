@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SM100, SM103 = "sm_100a", "sm_103a"
+from fa4top.analysis.chip.chips import chip_by_key
+
+SM100, SM103 = (chip_by_key(key).arch for key in ("b200", "gb300"))
 KEYS_PER_STEP = 128
 
 
@@ -12,15 +14,13 @@ KEYS_PER_STEP = 128
 class PvMode:
     """A precision of P and V. ``width`` in bits; ``k_tiles`` of PV over 128 keys; ``p_columns`` of tensor memory a row.
 
-    ``rep_knob`` and ``split_knobs`` name the knobs that chunk P's stores and place the first signal; '' where it is
-    fixed.
+    ``rep_knob`` names the knob that chunks P's stores; '' where it is fixed.
     """
 
     name: str
     width: int
     k_tiles: int
     rep_knob: str
-    split_knobs: str
     least_head_dim: int
     qk_modes: tuple[str, ...]
 
@@ -33,10 +33,10 @@ class PvMode:
 PV_MODES: dict[str, PvMode] = {
     mode.name: mode
     for mode in (
-        PvMode("bf16", 16, 8, "", "", 64, ("nvfp4", "mxfp8")),
-        PvMode("fp8", 8, 4, "FA4_FP8_PV_TMEM_STORE_REP", "FP8", 64, ("nvfp4", "mxfp8")),
-        PvMode("fp4", 4, 2, "FA4_FP4_PV_TMEM_STORE_REP", "FP4", 128, ("nvfp4",)),
-        PvMode("mxfp8", 8, 4, "FA4_FP4_PV_TMEM_STORE_REP", "FP8", 128, ("nvfp4",)),
+        PvMode("bf16", 16, 8, "", 64, ("nvfp4", "mxfp8")),
+        PvMode("fp8", 8, 4, "FA4_FP8_PV_TMEM_STORE_REP", 64, ("nvfp4", "mxfp8")),
+        PvMode("fp4", 4, 2, "FA4_FP4_PV_TMEM_STORE_REP", 128, ("nvfp4",)),
+        PvMode("mxfp8", 8, 4, "FA4_FP4_PV_TMEM_STORE_REP", 128, ("nvfp4",)),
     )
 }
 QK_MODES = ("nvfp4", "mxfp8")

@@ -6,8 +6,9 @@ not causal, TFLOP/s by its own benchmark (a rest of 0.8 s before each shape).
 
 from __future__ import annotations
 
-from fa4top.records import Shape
-from fa4top.targets.presets import PRESETS
+from fa4top.analysis.chip.chips import chip_by_key, chip_named
+from fa4top.orders.presets import PRESETS
+from fa4top.records import Published, Shape
 
 SOURCE = "its README, GB300, 2026-07"
 MODES = (("nvfp4", "bf16"), ("nvfp4", "fp8"), ("nvfp4", "fp4"), ("nvfp4", "mxfp8"), ("mxfp8", "bf16"), ("mxfp8", "fp8"))
@@ -26,12 +27,13 @@ TFLOPS: dict[str, tuple[float | None, ...]] = {
 }
 
 
-def published_tflops(device: str, shape: Shape, knobs: dict[str, str]) -> float | None:
+def published(device: str, shape: Shape, knobs: dict[str, str]) -> Published | None:
     """The published TFLOP/s for this chip, mode and shape; None when one of them was not published."""
     mode = (knobs.get("qk_mode", ""), knobs.get("pv_mode", ""))
     square = shape.seqlen_q == shape.seqlen_k and shape.heads == shape.kv_heads and shape.head_dim == shape.head_dim_v
-    if "B300" not in device or mode not in MODES or shape.causal or not square:
+    if chip_named(device) != chip_by_key("gb300") or mode not in MODES or shape.causal or not square:
         return None
     sizes = (shape.batch, shape.seqlen_q, shape.heads, shape.head_dim)
     name = next((name for name, preset in PRESETS.items() if preset == sizes), "")
-    return TFLOPS[name][MODES.index(mode)] if name in TFLOPS else None
+    tflops = TFLOPS[name][MODES.index(mode)] if name in TFLOPS else None
+    return Published(tflops=tflops, source=SOURCE) if tflops is not None else None

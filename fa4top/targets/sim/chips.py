@@ -9,6 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fa4top.analysis.chip import chips
+from fa4top.analysis.trace.family import Family
+from fa4top.targets.fa4.family import SM90, SM100
+from fa4top.targets.handoff import Handoff
+
 DATA = Path(__file__).parent / "data" / "chips.json"
 
 
@@ -51,17 +56,39 @@ class Chip:
     """One simulated chip."""
 
     key: str
-    family: str
-    arch: str
+    real: chips.Chip
     name: str
-    sm_count: int
-    clock_mhz: float
     power_limit_w: float
     memory_mib: float
     source: str
     qk_cycles: int
     modes: dict[str, Mode]
     common: Common
+
+    @property
+    def arch(self) -> str:
+        """Architecture of the chip that is simulated."""
+        return self.real.arch
+
+    @property
+    def sm_count(self) -> int:
+        """Its SMs."""
+        return self.real.sms
+
+    @property
+    def clock_mhz(self) -> float:
+        """Its boost clock."""
+        return self.real.clock_mhz
+
+    @property
+    def hopper(self) -> bool:
+        """Does FA4 run its Hopper kernel there?"""
+        return self.real.generation == chips.HOPPER
+
+    @property
+    def family(self) -> Family:
+        """Roles and rules of the simulated kernel."""
+        return SM90 if self.hopper else SM100
 
 
 @cache
@@ -99,7 +126,7 @@ def load_chip(key: str) -> Chip:
         for name, mode in data["modes"].items()
     }
     plain = {name: value for name, value in data.items() if name != "modes"}
-    return Chip(key=key, modes=modes, common=common, **plain)
+    return Chip(key=key, real=chips.chip_by_key(key), modes=modes, common=common, **plain)
 
 
 def split_counts(mode: Mode, split: Fraction) -> tuple[int, int]:
@@ -120,11 +147,9 @@ def split_counts(mode: Mode, split: Fraction) -> tuple[int, int]:
 def split_hazard(mode: Mode, split: Fraction) -> str | None:
     """Why this split must not run; None when it is safe."""
     chunks, tiles = split_counts(mode, split)
-    if chunks * mode.k_tiles < tiles * mode.store_chunks:
-        return (
-            f"p_split {split}: the producer hands over {chunks} of {mode.store_chunks} chunks, but the consumer reads "
-            f"{tiles} of {mode.k_tiles} K-tiles before the second signal: it would read unwritten P"
-        )
+    handoff = Handoff(mode.store_chunks, chunks, mode.k_tiles, tiles)
+    if not handoff.safe:
+        return f"p_split {split}: {handoff.sentence()}"
     if mode.name == "fp8" and tiles < 2:
         return (
             f"p_split {split}: with fp8 the consumer needs at least 2 K-tiles before the second signal "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fa4top.records import Shape
-from fa4top.targets.base import Description, Knob, common_shape_problem
+from fa4top.records import Shape, StepWork
+from fa4top.targets.base import Described, Description, Knob, common_shape_problem
+from fa4top.targets.fa4.work import EXP2_PER_ELEMENT
 from fa4top.targets.sim.chips import chip_names, load_chip, split_hazard
 
 FAULTS: dict[str, str] = {
@@ -46,6 +47,7 @@ KNOBS = (
         "fraction of P handed over at the first of the two signals",
         ("1/8", "1/4", "3/8", "1/2", "5/8", "3/4", "7/8"),
         numerics="bitwise",
+        tries=("1/2", "5/8", "3/4", "7/8"),
     ),
     Knob(
         "handicap",
@@ -81,15 +83,32 @@ def setting_hazard(shape: Shape, arch: str, knobs: dict[str, str]) -> str | None
     return split_hazard(mode, Fraction(knobs["p_split"])) if mode and mode.split_applies else None
 
 
+def step_work(shape: Shape, arch: str, knobs: dict[str, str]) -> StepWork:
+    """Operands of the simulated kernel: Q and K in NVFP4 on Blackwell."""
+    qk = shape.dtype if load_chip(knobs["chip"]).hopper else "nvfp4"
+    return StepWork(qk_format=qk, pv_format=knobs["pv_mode"], exp2_per_element=EXP2_PER_ELEMENT.get(arch))
+
+
+def simulated_device(knobs: dict[str, str]) -> Described:
+    """What stands in for a GPU."""
+    chip = load_chip(knobs["chip"])
+    return Described(chip.arch, chip.name, f"SIM-{chip.key}")
+
+
 DESCRIPTION = Description(
     name="sim",
     summary="a simulated device: FA4's pipeline as a discrete-event model, plainly labelled",
     launcher="fa4top.targets.sim.launch:make_launcher",
     knobs=KNOBS,
-    default_shape=Shape(1, 8192, 8192, 24, 24, 128, 128),
+    default_shape=Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128),
     requires=("numpy",),
     simulated=True,
     shape_problem=shape_problem,
     hazard=setting_hazard,
+    work=step_work,
     prepare="fa4top.targets.sim.launch:import_ahead",
+    tries={"handoff": "p_split"},
+    device=simulated_device,
+    faults=FAULTS,
+    about=lambda: ["--sim-fault: " + "; ".join(f"{name}: {text}" for name, text in FAULTS.items())],
 )

@@ -22,7 +22,7 @@ DROOP_FLOOR = 1580 / 1965  # B200 under back-to-back launches: reference ab_desi
 
 def tile_steps(chip: Chip, shape: Shape) -> list[int]:
     """Steps of every tile of one head, in row order (256 rows a tile on Blackwell, 128 on Hopper)."""
-    rows = 256 if chip.family == "sm100" else 128
+    rows = 128 if chip.hopper else 256
     steps = []
     for tile in range(ceil(shape.seqlen_q / rows)):
         last = min((tile + 1) * rows, shape.seqlen_q)
@@ -36,17 +36,17 @@ def geometry(chip: Chip, shape: Shape) -> Geometry:
     steps = tile_steps(chip, shape)
     tiles = len(steps) * shape.batch * shape.heads
     total = sum(steps) * shape.batch * shape.heads
-    persistent = chip.family == "sm100"
+    persistent = not chip.hopper
     longest = ceil(total / min(tiles, chip.sm_count)) if shape.causal else ceil(tiles / chip.sm_count) * steps[0]
     return Geometry(
-        min(tiles, chip.sm_count) if persistent else tiles,
-        chip.sm_count,
-        1,
-        tiles,
-        round(total / tiles),
-        longest,
-        persistent,
-        attention_flops(shape),
+        grid_ctas=min(tiles, chip.sm_count) if persistent else tiles,
+        sm_count=chip.sm_count,
+        ctas_per_sm=1,
+        tiles=tiles,
+        steps_per_tile=round(total / tiles),
+        steps_longest=longest,
+        persistent=persistent,
+        flops=attention_flops(shape),
     )
 
 
@@ -89,7 +89,7 @@ class Device:
         self._split = split
         self._faults = faults
         self._random = np.random.default_rng(seed)
-        self._simulate = simulate_blackwell if chip.family == "sm100" else simulate_hopper
+        self._simulate = simulate_hopper if chip.hopper else simulate_blackwell
         self._quiet: dict[float, float] = {}
 
     def _tiles_of(self, cta: int) -> tuple[int, ...]:

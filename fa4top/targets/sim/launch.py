@@ -7,15 +7,20 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.layout import BufferLayout, next_generation
+from fa4top.analysis.trace.layout import BufferLayout, Recorded, next_generation
+from fa4top.analysis.trace.sample import Capture
+from fa4top.orders.commands import PRIMERS, LaunchRequest
+from fa4top.orders.jobs import WARM
 from fa4top.records import Geometry, GpuSample
 from fa4top.targets import reference
-from fa4top.targets.launcher import PRIMERS, WARM, Burst, Capture, CheckResult, LaunchRequest, TargetError
+from fa4top.targets.fa4.family import SM90, SM100
+from fa4top.targets.launcher import Burst, CheckResult, TargetError
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.device import Device
 from fa4top.targets.sim.trace import LaunchFacts, write_buffer
@@ -29,10 +34,7 @@ AT_ONCE_S = 0.009
 HANG_STEP = 36
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
 
-LAYOUTS = {
-    "sm100": BufferLayout(("mma", "softmax0", "softmax1", "correction"), 131072, 8),
-    "sm90": BufferLayout(("mma0", "mma1"), 4096, 16),
-}
+CAPACITY = {SM100.name: (131072, 8), SM90.name: (4096, 16)}  # slots a role, bytes a slot
 
 
 def make_launcher(request: LaunchRequest) -> SimLauncher:
@@ -62,8 +64,9 @@ class SimLauncher:
             request.seed + (request.twin == "traced") + 1000 * int(request.options.get("stream", "0")),
             self._faults,
         )
-        self.layout = LAYOUTS[chip.family]
-        self.family = chip.family
+        self.family, self.arch = chip.family, chip.arch
+        capacity, stride = CAPACITY[self.family.name]
+        self.layout = BufferLayout(roles=self.family.roles, capacity=capacity, stride=stride)
         self.probe_set = ("detail" if request.detail else "coarse") if request.twin == "traced" else ""
         self.probe_sets = ["coarse", "detail"]
         self.versions = {"sim": "1", "chip data": chip.key}
@@ -177,7 +180,17 @@ class SimLauncher:
         if "stale" in self._faults and self._traced % 3 == 0:
             logs.pop(self.layout.roles[-1])  # this role's slots and header stay those of the launch before
         write_buffer(self._buffer, self.layout, logs, facts, capacity)
-        return Capture(self._buffer.copy(), self._generation, cta, time_us * self._handicap)
+        return self._captured(cta, time_us * self._handicap)
+
+    def _captured(self, cta: int, time_us: float) -> Capture:
+        """As a device's buffer is copied: headers, then what was written."""
+        whole = self.layout.views(self._buffer)
+        slots = tuple(
+            own[: self.layout.bytes_recorded(header) // self.layout.stride].copy()
+            for header, own in zip(whole.headers, whole.slots, strict=True)
+        )
+        recorded = Recorded(whole.headers.copy(), slots)
+        return Capture(recorded=recorded, generation=self._generation, cta=cta, time_us=time_us)
 
     def _hang(self, cta: int) -> None:
         """A launch whose second signal of P is lost: it leaves what was recorded until then, and does not end."""
@@ -186,7 +199,7 @@ class SimLauncher:
         facts = LaunchFacts(self._generation, cta, sm, 12_345_678, self._ns, self._chip.clock_mhz)
         self._buffer[:] = 0
         write_buffer(self._buffer, self.layout, logs, facts, self.layout.capacity)
-        self._hung = Capture(self._buffer.copy(), self._generation, cta, 0.0)
+        self._hung = replace(self._captured(cta, 0.0), hung=True)
         time.sleep(3600)
 
     def hung_capture(self) -> Capture | None:
@@ -213,17 +226,17 @@ class SimLauncher:
         load = mhz / self._chip.clock_mhz
         throttled = load < 0.97 or "throttled" in self._faults
         return GpuSample(
-            self._request.gpu_uuid,
-            self._chip.name,
-            round(mhz),
-            None,
-            round(self._chip.power_limit_w * min(0.99, 0.55 + 0.3 * self._device.clock.heat), 1),
-            self._chip.power_limit_w,
-            round(44.0 + 12.0 * self._device.clock.heat, 1),
-            None,
-            self._chip.memory_mib,
-            ["SW power cap"] if throttled else [],
-            [4242] if "foreign" in self._faults else [],
+            gpu_uuid=self._request.gpu_uuid,
+            name=self._chip.name,
+            sm_clock_mhz=round(mhz),
+            mem_clock_mhz=None,
+            power_w=round(self._chip.power_limit_w * min(0.99, 0.55 + 0.3 * self._device.clock.heat), 1),
+            power_limit_w=self._chip.power_limit_w,
+            temperature_c=round(44.0 + 12.0 * self._device.clock.heat, 1),
+            memory_used_mib=None,
+            memory_total_mib=self._chip.memory_mib,
+            throttle=["SW power cap"] if throttled else [],
+            foreign_pids=[4242] if "foreign" in self._faults else [],
         )
 
     def close(self) -> None:

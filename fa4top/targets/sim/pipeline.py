@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fa4top.analysis.events import WIDE_STEP, WIDE_TILE, event_id
-from fa4top.analysis.layout import BEGIN, END, MARK
+from fa4top.analysis.trace.events import WIDE_STEP, WIDE_TILE, event_id
+from fa4top.analysis.trace.layout import BEGIN, END, MARK
 from fa4top.targets.sim.chips import Chip, Mode, split_counts
 from fa4top.targets.sim.trace import RoleLog
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.layout import (
+from fa4top.analysis.trace.layout import (
     GENERATION_SHIFT,
     H_CLOCK_BEGIN,
     H_CTA,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
+from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from fa4top.targets.base import Description
+
+CATCH_UP_S = 1.0  # a callback that is lost must not hold the form
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,9 @@ class Field:
 
 class KnobForm(ModalScreen[None]):
     """Enter sends all fields; a refusal is shown where it was typed."""
+
+    class Opened(Message):
+        """Its first line has the focus: it can be typed into."""
 
     BINDINGS = [("escape", "dismiss", "close")]
     AUTO_FOCUS = "Input"
@@ -42,6 +50,7 @@ class KnobForm(ModalScreen[None]):
         self._description = description
         self._send = send
         self._note = note
+        self._opened = False
 
     def compose(self) -> ComposeResult:
         """The fields, the reason of a refusal, what the knobs are."""
@@ -54,17 +63,37 @@ class KnobForm(ModalScreen[None]):
                 yield Input(field.value, id=field.id)
             yield Label("", id="error", classes="error", markup=False)
             for knob in self._description.knobs:
-                legal = ", ".join(knob.values) or f"{knob.low}..{knob.high}"
-                yield Label(f"{knob.name}: {legal}  ({knob.numerics})", classes="hint", markup=False)
+                yield Label(f"{knob.name}: {knob.legal}  ({knob.numerics})", classes="hint", markup=False)
             yield Label("enter starts it, escape leaves all as it is", classes="hint")
 
     def on_mount(self) -> None:
         """A long list of knobs must not hide the first lines."""
-        self.call_after_refresh(lambda: self.query_one(VerticalScroll).scroll_home(animate=False))
+        self.call_after_refresh(self._to_the_top)
 
-    def on_input_submitted(self) -> None:
+    def _to_the_top(self) -> None:
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def on_descendant_focus(self) -> None:
+        """From the first focus on, keys can be handed on."""
+        if not self._opened:
+            self._opened = True
+            self.app.post_message(self.Opened())
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Send; stay open with the reason when it is refused."""
-        error = self._send({field.id: self.query_one(f"#{field.id}", Input).value.strip() for field in self._fields})
+        typed = {}
+        for field in self._fields:
+            line = self.query_one(f"#{field.id}", Input)
+            if line is event.input:
+                typed[field.id] = event.value.strip()  # as it was at enter: more may have been typed since
+                continue
+            # each line has a queue of its own: let it finish what was typed into it
+            caught_up = asyncio.Event()
+            line.call_later(caught_up.set)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(caught_up.wait(), CATCH_UP_S)
+            typed[field.id] = line.value.strip()
+        error = self._send(typed)
         if error:
             self.query_one("#error", Label).update(error)
         else:

@@ -7,7 +7,7 @@ from textual.containers import Container, Horizontal
 from textual.screen import Screen
 from textual.widgets import Footer
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.view import View
 from fa4top.ui.widgets.facts import Facts
 from fa4top.ui.widgets.histogram import Histogram

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Footer, RichLog
 
-from fa4top.analysis.fold import LogLine, Snapshot
+from fa4top.analysis.view.snapshot import LogLine, Snapshot
 from fa4top.ui.view import View
 from fa4top.ui.widgets.title import Title
 from fa4top.ui.widgets.verdict_line import VerdictLine

@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
-from textual.widgets import Footer
-
-from fa4top.ui.screens.bench import TableScreen
-from fa4top.ui.widgets.report_panes import (
-    CheckHead,
-    CheckSentence,
-    CheckTable,
-    SassHead,
-    SassSentence,
-    SassTable,
-    TriageHead,
-    TriageSentence,
-    TriageTable,
-)
-from fa4top.ui.widgets.title import Title
+from fa4top.ui.screens.table import TableScreen
+from fa4top.ui.widgets.check_panes import CheckHead, CheckSentence, CheckTable
+from fa4top.ui.widgets.sass_panes import SassHead, SassSentence, SassTable
+from fa4top.ui.widgets.triage_panes import TriageHead, TriageSentence, TriageTable
 
 
 class SassScreen(TableScreen):
     """Counts of the compiled code."""
 
-    def compose(self) -> ComposeResult:
-        """Title, head, table, sentence."""
-        yield Title(id="title")
-        yield SassHead(id="head")
-        yield SassTable(id="table")
-        yield SassSentence(id="verdict")
-        yield Footer(show_command_palette=False)
+    PANES = ((SassHead, "head"), (SassTable, "table"), (SassSentence, "verdict"))
 
 
 class TriageScreen(TableScreen):
     """The six steps."""
 
-    def compose(self) -> ComposeResult:
-        """Title, head, steps, answer."""
-        yield Title(id="title")
-        yield TriageHead(id="head")
-        yield TriageTable(id="table")
-        yield TriageSentence(id="verdict")
-        yield Footer(show_command_palette=False)
+    PANES = ((TriageHead, "head"), (TriageTable, "table"), (TriageSentence, "verdict"))
 
 
 class CheckScreen(TableScreen):
     """Outputs."""
 
-    def compose(self) -> ComposeResult:
-        """Title, head, table, sentence."""
-        yield Title(id="title")
-        yield CheckHead(id="head")
-        yield CheckTable(id="table")
-        yield CheckSentence(id="verdict")
-        yield Footer(show_command_palette=False)
+    PANES = ((CheckHead, "head"), (CheckTable, "table"), (CheckSentence, "verdict"))

@@ -8,11 +8,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Footer
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.sweeps import GRID_FROM
-from fa4top.targets.base import Description, Knob
-from fa4top.ui.screens.bench import TableScreen
+from fa4top.analysis.compare.sweeps import GRID_FROM
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.orders.jobs import SweepJob
+from fa4top.orders.typed import knob_values
+from fa4top.targets.base import Description
 from fa4top.ui.screens.form import Field, KnobForm
+from fa4top.ui.screens.table import TableScreen
 from fa4top.ui.view import View
 from fa4top.ui.widgets.sentence import SweepHead, SweepSentence
 from fa4top.ui.widgets.sweep_heat import SweepHeat
@@ -52,18 +54,23 @@ class SweepScreen(TableScreen):
         self.set_class(self.size.width < 70, "narrow")
 
 
-def offered(description: Description) -> Knob:
-    """The knob that a person most likely wants to sweep: the split where there is one."""
-    by_name = {knob.name: knob for knob in description.knobs}
-    return by_name.get("p_split") or description.knobs[0]
+def sweep_job(values: str, series: str) -> SweepJob:
+    """``KNOB=VALUE,VALUE`` twice, as a job; the second may be empty.
+
+    Raises:
+        ValueError: with the sentence for the person.
+    """
+    knob, chosen = knob_values(values)
+    series_knob, of_series = knob_values(series) if series else ("", [])
+    return SweepJob(knob=knob, values=chosen, series_knob=series_knob, series=of_series)
 
 
 class SweepForm(KnobForm):
     """Which knob takes which values."""
 
     def __init__(self, description: Description, send: Callable[[dict[str, str]], str]) -> None:
-        knob = offered(description)
-        values = ",".join(value for value in knob.values if value != "auto")
+        knob = description.offered()
+        values = ",".join(knob.worth_trying)
         fields = (
             Field("values", "KNOB=VALUE,VALUE,...", f"{knob.name}={values}"),
             Field("series", "one curve for each value of another knob (may be empty): KNOB=VALUE,..."),

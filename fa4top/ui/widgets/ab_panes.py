@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from math import expm1
 
-from fa4top.analysis.ab_verdict import detectable
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import ab_rows, milestones
+from fa4top.analysis.compare.verdict import detectable
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.tables import ab_rows, milestones
 from fa4top.records import AbBlock, AbPair
 from fa4top.ui.glyphs import Row, frame
 from fa4top.ui.view import View

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import BenchRow, bench_row
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.tables import BenchRow, bench_row
 from fa4top.targets.bench.published import published
 from fa4top.targets.bench.suite import SUITE, Kernel
 from fa4top.ui.glyphs import Row
@@ -74,4 +74,15 @@ class BenchTable(Scrolled):
 def _blank(kernel: Kernel, device: str) -> BenchRow:
     figure = published(device, kernel.name)
     shown = f"{figure:g}" if figure is not None else ""
-    return BenchRow(kernel.name, "", kernel.unit, None, "", shown, "", "", "not run", "waiting")
+    return BenchRow(
+        name=kernel.name,
+        value="",
+        unit=kernel.unit,
+        limit_share=None,
+        limit="",
+        published=shown,
+        spread="",
+        threads="",
+        note="not run",
+        status="waiting",
+    )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.targets.fork.published import published_tflops
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.glyphs import Row, length, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -49,8 +48,8 @@ class Facts(Lines):
             return [*row, ("no clean launch yet", "dim")]
         row += [(f"{snapshot.clean_us / 1000:.4f} ms", "strong"), (f"  {number(snapshot.tflops)} TFLOP/s", "strong")]
         plan = snapshot.plan
-        if plan is not None and (figure := published_tflops(plan.device, plan.shape, plan.knobs)):
-            row.append((f"  (published {number(figure)})", "dim"))
+        if plan is not None and plan.published is not None:
+            row.append((f"  (published {number(plan.published.tflops)})", "dim"))
         account = snapshot.account
         if account is not None:
             row.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.colours import role_style
 from fa4top.ui.glyphs import Row, bar, frame, number
 from fa4top.ui.view import View
@@ -32,7 +32,7 @@ class Histogram(Lines):
         body: list[Row] = [
             [
                 (f" {number(low + size * i):>7} ", "dim"),
-                (f"{bar(count / most, room, self.g.full):<{room}}", role_style(role.role if role else "")),
+                (f"{bar(count / most, room, self.g.full):<{room}}", role_style(snapshot, role.role if role else "")),
                 (f"{count / len(periods):>5.0%} ", "text"),
             ]
             for i, count in enumerate(counts)

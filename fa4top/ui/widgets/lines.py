@@ -8,7 +8,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.glyphs import Glyphs, Row, fit, glyphs
 from fa4top.ui.view import View
 

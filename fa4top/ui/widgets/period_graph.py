@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import WINDOW_S, RoleView, Snapshot
-from fa4top.analysis.verdict import lead_role
+from fa4top.analysis.view.fold import WINDOW_S
+from fa4top.analysis.view.snapshot import RoleView, Snapshot
 from fa4top.ui.colours import role_style
 from fa4top.ui.glyphs import Row, blocks, buckets, frame, nice_range, number
 from fa4top.ui.view import View
@@ -14,7 +14,7 @@ AXIS = 7
 
 def focus(snapshot: Snapshot, view: View) -> RoleView | None:
     """The role that the person looks at, or the one that stands for the kernel."""
-    return snapshot.role(view.role) or lead_role(snapshot.roles)
+    return snapshot.role(view.role) or snapshot.lead
 
 
 class PeriodGraph(Lines):
@@ -41,7 +41,7 @@ class PeriodGraph(Lines):
         else:
             points = [(p.time_s, p.value) for p in role.series] if role else []
             name = role.role if role else ""
-            title, unit, style = f"{name} period, cycles", name, role_style(name)
+            title, unit, style = f"{name} period, cycles", name, role_style(snapshot, name)
             now = ""
             if role is not None:
                 cells = (role.now_cycles, role.median_cycles, role.p95_cycles)

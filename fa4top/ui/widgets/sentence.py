@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import bench_title, bench_verdict, clock_text
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.tables import bench_title, bench_verdict, clock_text
+from fa4top.analysis.view.words import device_name
+from fa4top.orders.typed import setting_words
 from fa4top.ui.glyphs import Row
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -27,6 +29,11 @@ class BenchSentence(VerdictLine):
             return "r measures the instructions of this chip (without a GPU: compiles them and checks their SASS)"
         return bench_verdict(snapshot.bench)
 
+    def bad(self, snapshot: Snapshot) -> bool:
+        """Is the worker dead, or a figure refused?"""
+        dead = snapshot.bench_state is not None and snapshot.bench_state.state == "dead"
+        return dead or any(result.status in ("refused", "failed") for result in snapshot.bench)
+
 
 class SweepSentence(VerdictLine):
     """Best value and plateau, or what runs now."""
@@ -47,6 +54,11 @@ class SweepSentence(VerdictLine):
                 f"{len(settled)} of {total} settings decided"
             )
         return state.text or state.state
+
+    def bad(self, snapshot: Snapshot) -> bool:
+        """Is there something that forbids to believe it?"""
+        state = snapshot.sweep
+        return state is not None and (state.state == "failed" or bool(state.contaminated))
 
 
 class AbSentence(VerdictLine):
@@ -78,6 +90,10 @@ class AbSentence(VerdictLine):
         rejected = sum(not block.accepted for block in blocks)
         return f"{last.text if last else 'measuring'} · {len(blocks)} blocks, {rejected} rejected{self._keys()}"
 
+    def bad(self, snapshot: Snapshot) -> bool:
+        """Did it fail?"""
+        return snapshot.ab is not None and snapshot.ab.state == "failed"
+
     def _keys(self) -> str:
         """What can be done with it, where something can."""
         view = self._view
@@ -94,7 +110,7 @@ class AbHead(Lines):
         state = snapshot.ab
         if state is None:
             return [[(" A/B", "strong")]]
-        parts = [state.target, state.device.replace("NVIDIA ", ""), f"{state.mode}, L2 {state.l2}, tier {state.tier}"]
+        parts = [state.target, device_name(state.device), f"{state.mode}, L2 {state.l2}, tier {state.tier}"]
         row: Row = [(" A/B  ", "strong"), (f" {self.g.dot} ".join(parts), "text")]
         if state.tier == 1 and (clock := clock_text(snapshot.ab_blocks)):
             row.append((f"  {clock}", "dim"))
@@ -121,7 +137,9 @@ class SweepHead(Lines):
         state = snapshot.sweep
         if state is None:
             return [[(" sweep", "strong")]]
-        parts = [f"{state.knob} of {state.target}", state.device.replace("NVIDIA ", "")]
-        others = {k: v for k, v in state.knobs.items() if k not in (state.knob, state.series_knob)}
-        shown = " ".join(f"{k}={v}" for k, v in others.items() if v not in ("auto", "0", "off"))
+        parts = [f"{state.knob} of {state.target}", device_name(state.device)]
+        plan = snapshot.plan
+        quiet = plan.quiet if plan is not None else []
+        but = (state.knob, state.series_knob, *quiet)
+        shown = setting_words({name: value for name, value in state.knobs.items() if name not in but})
         return [[(" sweep  ", "strong"), (f" {self.g.dot} ".join(parts), "text"), (f"  {shown}", "dim")]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.glyphs import Row, frame, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.floors import ratio
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.chip.floors import ratio
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.colours import role_style, wait_style
 from fa4top.ui.glyphs import Row, bar, frame, number
 from fa4top.ui.view import View
@@ -32,9 +32,9 @@ class StepWaits(Lines):
         room = width - 2 - NAME - 5 - (8 if with_cycles else 0)
         body: list[Row] = []
         for name, cycles, style, glyph in (
-            ("work", role.busy_cycles, role_style(role.role), self.g.full),
+            ("work", role.busy_cycles, role_style(snapshot, role.role), self.g.full),
             *(
-                (cause, value, wait_style(cause), "▒" if not view.ascii_only else "=")
+                (cause, value, wait_style(snapshot, role.role, cause), "▒" if not view.ascii_only else "=")
                 for cause, value in role.waits_cycles
             ),
         ):

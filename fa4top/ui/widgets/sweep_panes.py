@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.analysis.tables import null_lines, sweep_rows
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.tables import null_lines, sweep_rows
 from fa4top.ui.glyphs import Row, frame
 from fa4top.ui.plots import MARKS, Curve, curves_plot
 from fa4top.ui.view import View
@@ -98,7 +98,7 @@ class SweepTable(Scrolled):
                 style = {"refused": "warn", "failed": "bad"}.get(row.status, "dim")
                 body.append([*start, (f" {row.status}  {row.note}", style)])
                 continue
-            word = row.word.split(" ")[0]
+            word = row.verdict
             style = {"faster": "good", "slower": "bad"}.get(word, "dim")
             body.append(
                 [
@@ -110,7 +110,7 @@ class SweepTable(Scrolled):
                     (f"{row.fresh:>8}" if wide else "", "strong"),
                     (f"{row.period:>8}" if huge else "", "text"),
                     (f"{row.wait_p:>8}{row.wait_rest:>7}", "text"),
-                    (f"  {row.output:8}", "bad" if row.output == "differs" else "dim"),
+                    (f"  {row.output:8}", "bad" if row.differs else "dim"),
                     (f" {'<' if view.ascii_only else '◀'} {row.plateau}" if row.plateau else "", "good"),
                 ]
             )

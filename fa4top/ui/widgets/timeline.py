@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.records import Span, TimelineRow
-from fa4top.ui.colours import SHORT, role_style, wait_style
+from collections.abc import Mapping
+
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.records import TimelineRow
+from fa4top.ui.colours import role_style, wait_style
 from fa4top.ui.glyphs import Glyphs, Row, frame, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
 
 NAME = 8
-LABELS = {
-    "wait P 2nd": "P2",
-    "wait P": "P",
-    "wait S": "S",
-    "wait corr": "corr",
-    "wait stats": "stats",
-    "wait KV": "KV",
-    "wait K": "K",
-    "wait V": "V",
-    "turn": "turn",
-    "softmax": "softmax",
-    "P rest": "P",
-    "rescale": "resc",
-    "epilogue": "epi",
-    "step": "QK softmax PV",
-}
+WAIT = "wait "  # in front of a cause: a thin bar says it already
+Styles = Mapping[str, str]
 
 
-def paint(row: TimelineRow, cycles: int, width: int, g: Glyphs) -> Row:
-    """Cells of one role. Each cell shows what fills most of it; a wait's name stands in it where it fits."""
+def short_role(role: str) -> str:
+    """A role's name in its column: its number stays when letters go."""
+    stem = role.rstrip("0123456789")
+    number = role[len(stem) :]
+    return stem[: NAME - 1 - len(number)] + number
+
+
+def paint(row: TimelineRow, cycles: int, width: int, g: Glyphs, style: str, waits: Styles) -> Row:
+    """Cells of one role. Each cell shows what fills most of it; a wait's name stands in it where it fits.
+
+    Args:
+        style: of its work. waits: of its waits, by cause.
+    """
     coverage: list[dict[int, float]] = [{} for _ in range(width)]
     scale = width / max(1, cycles)
     for index, span in enumerate(row.spans):
@@ -38,7 +37,7 @@ def paint(row: TimelineRow, cycles: int, width: int, g: Glyphs) -> Row:
             part = min(end, cell + 1) - max(begin, cell)
             if part > 0:
                 # waits lie inside work spans and win: they are what one looks for
-                weight = 3.0 if _is_wait(span) else 1.0
+                weight = 3.0 if span.wait else 1.0
                 coverage[cell][index] = coverage[cell].get(index, 0.0) + part * weight
     owners = [max(cell, key=lambda k: cell[k]) if cell else -1 for cell in coverage]
     out: Row = []
@@ -47,26 +46,20 @@ def paint(row: TimelineRow, cycles: int, width: int, g: Glyphs) -> Row:
         stop = start
         while stop < width and owners[stop] == owners[start]:
             stop += 1
-        out.append(_piece(row, owners[start], stop - start, g))
+        out.append(_piece(row, owners[start], stop - start, g, style, waits))
         start = stop
     return out
 
 
-def _is_wait(span: Span) -> bool:
-    return span.name.startswith("wait") or span.name == "turn"
-
-
-def _piece(row: TimelineRow, owner: int, cells: int, g: Glyphs) -> tuple[str, str]:
+def _piece(row: TimelineRow, owner: int, cells: int, g: Glyphs, style: str, waits: Styles) -> tuple[str, str]:
     if owner < 0:
         return " " * cells, "dim"
     span = row.spans[owner]
-    label = LABELS.get(span.name, span.name)
-    if _is_wait(span):
-        if cells >= len(label) + 2:
-            return label.center(cells, g.thin), wait_style(span.name)
-        return g.thin * cells, wait_style(span.name)
-    style = role_style(row.role)
-    if cells >= len(label) + 2:
+    label = span.name.removeprefix(WAIT)
+    fits = cells >= len(label) + 2
+    if span.wait:
+        return label.center(cells, g.thin) if fits else g.thin * cells, waits.get(span.name, "wait-d")
+    if fits:
         return label.center(cells), f"on-{style}"
     if g.full == "#":
         return "#" * cells, style
@@ -91,10 +84,10 @@ class TimelinePane(Lines):
         cycles = timeline.cycles * shown // steps
         body: list[Row] = []
         for row in timeline.rows:
-            name = SHORT.get(row.role, row.role)
-            body.append(
-                [(f" {name:<{NAME - 1}}", role_style(row.role)), *paint(row, cycles, width - 2 - NAME - 1, self.g)]
-            )
+            style = role_style(snapshot, row.role)
+            waits = {span.name: wait_style(snapshot, row.role, span.name) for span in row.spans if span.wait}
+            bars = paint(row, cycles, width - 2 - NAME - 1, self.g, style, waits)
+            body.append([(f" {short_role(row.role):<{NAME - 1}}", style), *bars])
         last = timeline.first_step + shown - 1
         title = (
             f"timeline, CTA {snapshot.timeline_cta} on SM {snapshot.timeline_sm} {self.g.dot} "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fa4top.analysis.fold import Snapshot
-from fa4top.targets.base import format_shape
-from fa4top.targets.catalog import shown_knobs
+from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.words import device_name, shape_text, shown_knobs
+from fa4top.orders.typed import setting_words
 from fa4top.ui.glyphs import Row, length
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
+
+ELSEWHERE = ("chip", "pv_mode")  # they stand in the device's name and beside the dtype
 
 
 def clock(seconds: float) -> str:
@@ -46,11 +48,9 @@ class Title(Lines):
                 parts.append(plan.shape.dtype)
             if "pv_mode" in plan.knobs:
                 parts.append(f"{plan.knobs['pv_mode']} PV")
-            parts.append(format_shape(plan.shape).replace(",", " ") + (" causal" if plan.shape.causal else ""))
-            parts.append(plan.device.replace("simulated ", "").replace("NVIDIA ", ""))
+            parts += [shape_text(plan.shape, blanks=True), device_name(plan.device)]
             left.append((dot.join(parts), "text"))
-            shown = shown_knobs(plan.target, plan.knobs)
-            knobs = " ".join(f"{k}={v}" for k, v in shown.items() if k not in ("chip", "pv_mode"))
+            knobs = setting_words(shown_knobs(plan, but=ELSEWHERE))
             if knobs and length(left) + len(knobs) + 3 + length(right) < width:
                 left.append((dot + knobs, "dim"))
         room = width - length(right)

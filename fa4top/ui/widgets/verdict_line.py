@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from fa4top.analysis.fold import Snapshot
+from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.ui.glyphs import Row
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
@@ -17,7 +17,11 @@ class VerdictLine(Lines):
 
     def text(self, snapshot: Snapshot) -> str:
         """The sentence."""
-        return snapshot.verdict
+        return snapshot.verdict.text
+
+    def bad(self, snapshot: Snapshot) -> bool:
+        """Does it say that something is wrong?"""
+        return snapshot.verdict.bad
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """Up to ``height`` rows of wrapped text."""
@@ -29,7 +33,7 @@ class VerdictLine(Lines):
             # of a recording the answer matters more than that it is over
             text = f"{answer} ({view.ended})" if view.replay else f"{view.ended}. Last known: {answer}"
             style = "warn"
-        elif "FAILED" in text or text.startswith("no numbers"):
+        elif self.bad(snapshot):
             style = "bad"
         labels = [*snapshot.label.split(), *(["REPLAY"] if view.replay else [])]
         prefix: Row = [(f" {self.g.arrow} ", "good")]

@@ -1,0 +1,1 @@
+"""What a chip can do at most: rates, floors, throughputs."""

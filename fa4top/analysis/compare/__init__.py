@@ -1,0 +1,1 @@
+"""Settings against each other: blocks, evidence, verdicts, outputs."""

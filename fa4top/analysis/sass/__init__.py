@@ -1,0 +1,1 @@
+"""Compiled code, read: listings, loops, roles, differences."""

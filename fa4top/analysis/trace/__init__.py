@@ -1,0 +1,1 @@
+"""Device buffers to steps: events, layout, decoding, waits, timelines, hangs."""

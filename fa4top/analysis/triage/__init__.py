@@ -1,0 +1,1 @@
+"""The method's six steps: rules and what they rule out."""

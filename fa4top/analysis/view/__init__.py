@@ -1,0 +1,1 @@
+"""Records folded into what a person sees: snapshots, tables, exports."""

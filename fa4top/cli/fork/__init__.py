@@ -1,0 +1,1 @@
+"""What the commands know of flash-attention-fp4."""
