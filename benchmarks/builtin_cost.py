@@ -13,11 +13,11 @@ import time
 import numpy as np
 
 from fa4top.analysis.trace.sample import analyse_capture
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.base import attention_flops
 from fa4top.targets.builtin.description import DESCRIPTION
 from fa4top.targets.builtin.launch import BuiltinLauncher
-from fa4top.orders.commands import LaunchRequest
 
 SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 SETTINGS: tuple[dict[str, str], ...] = (
@@ -35,7 +35,9 @@ BURST = 3
 def make(chosen: dict[str, str], twin: str) -> BuiltinLauncher:
     knobs, problems = DESCRIPTION.setting(chosen)
     assert not problems
-    launcher = BuiltinLauncher(LaunchRequest("builtin", SHAPE, knobs, twin, 0, 0, ""))
+    launcher = BuiltinLauncher(
+        LaunchRequest(target="builtin", shape=SHAPE, knobs=knobs, twin=twin, seed=0, gpu_uuid="")
+    )
     launcher.compile(lambda text, progress: None)
     assert launcher.check().rms_error <= 0.08
     return launcher

@@ -13,12 +13,12 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import ARCH, DESCRIPTION
 from fa4top.targets.builtin.launch import BuiltinLauncher
 from fa4top.targets.cuda.compile import Cubin, compile_kernel
-from fa4top.orders.commands import LaunchRequest
 
 SHAPE = Shape(batch=1, seqlen_q=256, seqlen_k=640, heads=2, kv_heads=1, head_dim=128, head_dim_v=128)
 SETTINGS: tuple[dict[str, str], ...] = (
@@ -42,7 +42,9 @@ def main() -> int:
         assert not problems
         for causal in (False, True):
             for twin in ("clean", "traced"):
-                request = LaunchRequest("builtin", replace(SHAPE, causal=causal), knobs, twin, 0, 0, "")
+                request = LaunchRequest(
+                    target="builtin", shape=replace(SHAPE, causal=causal), knobs=knobs, twin=twin, seed=0, gpu_uuid=""
+                )
                 launcher = BuiltinLauncher(request)
                 launcher.compile(lambda text, progress: None)
                 result = launcher.check()

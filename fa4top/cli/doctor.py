@@ -18,15 +18,16 @@ from fa4top.cli.fail import config_or_fail
 from fa4top.cli.fork.conformance import conformance
 from fa4top.cli.interpreter import Interpreter, inspect
 from fa4top.cli.options import RunOptions
-from fa4top.engine.gpus import list_gpus
+from fa4top.engine.gpus import driver_versions, list_gpus
 from fa4top.engine.sass_reading import wheel_tools
 from fa4top.orders import exits
 from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
 from fa4top.targets.base import MISSING, NOTE, OK, Description, Finding
-from fa4top.targets.catalog import BROKEN, TARGETS, load
+from fa4top.targets.catalog import BROKEN, TARGETS
 from fa4top.targets.cuda.tools import find_tool, version_of
 from fa4top.targets.fork.description import NAME as FORK
 from fa4top.targets.fork.doctor import checkout_findings, is_checkout
+from fa4top.targets.references import load
 
 SMALL = "b1,s1024,h4,d128"
 LEAST_PYTHON = (3, 10)
@@ -36,11 +37,8 @@ def _driver() -> list[Finding]:
     gpus = list_gpus()
     if not gpus:
         return [Finding("GPU", MISSING, "no NVIDIA driver answers", "none needed for --target sim and replay")]
-    import pynvml
-
-    version = pynvml.nvmlSystemGetDriverVersion()
-    cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
-    findings = [Finding("driver", OK, f"{version}, CUDA {cuda // 1000}.{cuda % 1000 // 10}")]
+    version, cuda = driver_versions()
+    findings = [Finding("driver", OK, f"{version}, CUDA {cuda}")]
     for gpu in gpus:
         known = gpu.arch in ARCHITECTURES
         findings.append(

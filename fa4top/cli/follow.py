@@ -61,6 +61,7 @@ def follow(order: Order, as_json: bool, on_record: OnRecord, enough: Callable[[]
         as_json: pass the log's lines on to stdout as they are.
         on_record: called with every record, in order.
     """
+    click.echo(order.why_target, err=True)
     try:
         process = start_engine(order)
         control = connect(order.session_id, process)

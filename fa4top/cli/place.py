@@ -10,7 +10,8 @@ from fa4top.cli.interpreter import inspect
 from fa4top.engine.gpus import Gpu, GpuError, choose_gpu, list_gpus
 from fa4top.orders import exits
 from fa4top.targets.base import Described, Description, Located
-from fa4top.targets.catalog import TARGETS, UnknownTarget, describe, load
+from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
+from fa4top.targets.references import load
 
 AUTO = "auto"
 BEST, STAND_IN = "fa4", "sim"  # what auto takes with a GPU, and without
@@ -82,11 +83,14 @@ def _named(description: Description, gpu: str, python: str, folder: str) -> Plac
         return Place(description=description, why=why, stand_in=sources.stand_in, sources=sources)
     if description.device is not None:
         return Place(description=description, why=why)
+    if sources is not None:
+        _need(description, sources, python)  # what the sources lack is worth knowing before there is a GPU
     try:
         chosen = choose_gpu(gpu, list_gpus())
     except GpuError as error:
         fail(f"target {name} needs a GPU: {error}. Try --target {STAND_IN}", exits.NOTHING_TO_RUN_ON)
-    _need(description, sources, python)
+    if sources is None:
+        _need(description, sources, python)
     why = why if sources else f"target {name} on {chosen.name}, as asked"
     return Place(description=description, why=why, gpu=chosen, sources=sources)
 

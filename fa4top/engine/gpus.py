@@ -48,6 +48,17 @@ def _nvml() -> Any:
     return pynvml
 
 
+def driver_versions() -> tuple[str, str]:
+    """Versions of the driver and of the newest CUDA that it runs.
+
+    Raises:
+        GpuError: no driver answers.
+    """
+    nvml = _nvml()
+    cuda = nvml.nvmlSystemGetCudaDriverVersion_v2()
+    return _text(nvml.nvmlSystemGetDriverVersion()), f"{cuda // 1000}.{cuda % 1000 // 10}"
+
+
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 

@@ -101,7 +101,11 @@ class Engine:
         elif isinstance(command, StartJob):
             job = checked_job(command.job)
             spec = spec_of(job)
-            if problems := spec.problems(program.order, job):
+            problems = spec.problems(program.order, job)
+            for name, order in spec.launches(program.order, job).items():
+                if why := program.host.pool.quarantined(order):
+                    problems.append(f"{name}: {why}")
+            if problems:
                 raise ValueError("; ".join(problems))
             program.start_job(spec.fit(program.order, job))
         return {}

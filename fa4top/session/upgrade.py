@@ -15,6 +15,7 @@ from fa4top.records import (
     Plan,
     RoleMap,
     StepWork,
+    SweepPoint,
     Timeline,
     TraceSample,
     TriageStep,
@@ -65,6 +66,8 @@ class Upgrade:
             return replace(body, geometry=geometry, roles=body.roles or _roles(self._plan))
         if isinstance(body, TraceSample) and body.timeline is not None:
             return replace(body, timeline=_with_waits(body.timeline))
+        if isinstance(body, SweepPoint):
+            return replace(body, verdict=body.verdict.removeprefix("B is "))
         if isinstance(body, TriageStep) and body.number in _OF_FINDINGS and body.state != "unknown":
             return replace(body, said=[finding.key for finding in body.findings])
         return body

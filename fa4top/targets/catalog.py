@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 from importlib.metadata import entry_points
-from typing import Any
 
 from fa4top.targets.base import Description
 from fa4top.targets.builtin.description import DESCRIPTION as BUILTIN
@@ -54,13 +52,3 @@ def describe(name: str) -> Description:
         return TARGETS[name]
     except KeyError as error:
         raise UnknownTarget(name) from error
-
-
-def load(reference: str) -> Any:
-    """The object that ``module:name`` means.
-
-    Raises:
-        ImportError: there is no such module. AttributeError: it has no such name.
-    """
-    module, name = reference.split(":")
-    return getattr(importlib.import_module(module), name)

@@ -9,7 +9,7 @@ from typing import Any
 from textual import work
 from textual.app import App
 
-from fa4top.analysis.triage.steps import next_experiments
+from fa4top.analysis.view.experiments import next_experiments
 from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.analysis.view.words import changed_knobs
 from fa4top.orders.jobs import AbJob, BenchJob, CheckJob, Job, SassJob, TriageJob, job_from_data, job_to_data

@@ -128,7 +128,8 @@ class ReplaySource:
     def poll(self) -> list[Envelope]:
         """Records whose moment has come."""
         with self._lock:
-            return self._player.poll()
+            # on the way to a moment nothing else is shown
+            return self._player.poll() if self._wish_s is None else []
 
     def pause(self) -> bool:
         """Hold or go on; True when held now."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fa4top.orders.commands import Compile
-from fa4top.targets.catalog import describe, load
+from fa4top.targets.catalog import describe
 from fa4top.targets.launcher import Compiled, TargetError
+from fa4top.targets.references import load
 
 
 def run_compile(what: Compile) -> int:

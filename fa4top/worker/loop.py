@@ -30,8 +30,9 @@ from fa4top.orders.commands import (
     from_line,
 )
 from fa4top.records import Check, CleanBurst, Geometry, HangReport, Repeats, WorkerState
-from fa4top.targets.catalog import describe, load
+from fa4top.targets.catalog import describe
 from fa4top.targets.launcher import Launcher, TargetError
+from fa4top.targets.references import load
 from fa4top.worker import faults
 from fa4top.worker.channel import Channel, take_stdout
 from fa4top.worker.watch import Watch

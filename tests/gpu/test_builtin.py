@@ -10,9 +10,9 @@ import sys
 import pytest
 
 from fa4top.analysis.trace.sample import analyse_capture
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.builtin.description import DESCRIPTION, shape_problem
-from fa4top.orders.commands import LaunchRequest
 
 pytestmark = pytest.mark.gpu
 
@@ -51,7 +51,9 @@ def launcher(shape: Shape, chosen: dict[str, str], twin: str = "clean", seed: in
 
     knobs, problems = DESCRIPTION.setting(chosen)
     assert not problems and shape_problem(shape, "sm_90a", knobs) is None
-    made = BuiltinLauncher(LaunchRequest("builtin", shape, knobs, twin, seed, 0, "", detail))
+    made = BuiltinLauncher(
+        LaunchRequest(target="builtin", shape=shape, knobs=knobs, twin=twin, seed=seed, gpu_uuid="", detail=detail)
+    )
     made.compile(lambda text, progress: None)
     return made
 

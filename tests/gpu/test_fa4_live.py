@@ -15,8 +15,8 @@ import pytest
 from fa4top.engine.client import start_engine
 from fa4top.engine.gpus import choose_gpu, list_gpus
 from fa4top.orders.order import Order
-from fa4top.records import Check, CleanBurst, Fault, GpuSample, Plan, Shape, TraceSample, WorkerState
 from fa4top.orders.shapes import parse_shape
+from fa4top.records import Check, CleanBurst, Fault, GpuSample, Plan, Shape, TraceSample, WorkerState
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
 from tests.conftest import run_cli
 from tests.unit.test_engine import Running
@@ -85,12 +85,14 @@ def test_rotation_sees_many_sms(order: Make) -> None:
 def test_in_flight_events_are_seen_while_the_kernel_runs() -> None:
     from fa4top.analysis.trace.decode import decode_role
     from fa4top.analysis.trace.layout import GENERATION_SHIFT
-    from fa4top.targets.fa4.launch import Fa4Launcher
     from fa4top.orders.commands import LaunchRequest
+    from fa4top.targets.fa4.launch import Fa4Launcher
 
     shape = Shape(batch=1, seqlen_q=131072, seqlen_k=131072, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
     knobs = FA4.setting({})[0]
-    launcher = Fa4Launcher(LaunchRequest("fa4", shape, knobs, "traced", 0, 0, "", inflight=True))
+    launcher = Fa4Launcher(
+        LaunchRequest(target="fa4", shape=shape, knobs=knobs, twin="traced", seed=0, gpu_uuid="", inflight=True)
+    )
     launcher.compile(lambda text, progress: None)
     views = launcher._torch_views()
     launcher._buffer.record_async(0, 5, 7)

@@ -63,8 +63,9 @@ def test_numbers_are_separated_and_unknown_ones_say_so() -> None:
 
 
 def test_waits_are_thin_and_work_is_solid() -> None:
-    row = TimelineRow("mma0", [Span("step", 0, 800), Span("turn", 800, 1000), Span("wait K", 100, 110)])
-    cells = paint(row, 1000, 50, UNICODE)
+    row = TimelineRow("mma0", [Span("step", 0, 800), Span("turn", 800, 1000, True), Span("wait K", 100, 110, True)])
+    waits = {"turn": "wait-a", "wait K": "wait-b"}
+    cells = paint(row, 1000, 50, UNICODE, "role-a", waits)
     assert sum(len(text) for text, _ in cells) == 50
     assert cells[-1] == ("───turn───", "wait-a") and cells[0][1] == "on-role-a"
-    assert paint(TimelineRow("mma", []), 1000, 10, UNICODE) == [(" " * 10, "dim")]
+    assert paint(TimelineRow("mma", []), 1000, 10, UNICODE, "role-a", {}) == [(" " * 10, "dim")]

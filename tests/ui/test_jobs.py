@@ -14,7 +14,7 @@ from textual.widgets import Input, Label
 
 from fa4top.orders.order import Order
 from fa4top.records import SweepPoint, SweepState, to_line
-from fa4top.session.following import Player
+from fa4top.session.playing import Player
 from fa4top.session.reading import read_log
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.feed import ReplaySource
@@ -32,8 +32,9 @@ SWEEP, BENCH = ROOT / "examples" / "h200-split-sweep.jsonl.gz", ROOT / "examples
 @asynccontextmanager
 async def at_end(log: Path, size: tuple[int, int], **options: object) -> AsyncIterator[tuple[Fa4topApp, Pilot[str]]]:
     player = Player(log)
+    player.wait_for_index()
     source = ReplaySource(player)
-    source.jump(player.duration_s)
+    source.jump_to(player.duration_s)
     app = Fa4topApp(source=source, recorded=False, hz=10.0, **options)  # type: ignore[arg-type]
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: app._snapshot.records > 10)

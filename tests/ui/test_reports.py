@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from fa4top.orders.jobs import AbJob, CheckJob, SassJob, SweepJob, TriageJob, job_of_command
 from fa4top.orders.order import Order
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.screens.ab import AbScreen
@@ -63,7 +62,7 @@ async def test_r_walks_the_steps_live_and_enter_runs_the_next_experiment(sim_ord
         await pilot.press("6")
         await pilot.press("r")
         await until(pilot, lambda: app._snapshot.triage is not None and app._snapshot.triage.state == "done", 2400)
-        await until(pilot, lambda: "enter runs: fa4top ab --tier 2" in text(app, "#verdict"))
+        await until(pilot, lambda: "enter runs: fa4top ab --a p_split=1/2" in text(app, "#verdict"))
         await pilot.press("enter")
         await until(pilot, lambda: app._snapshot.ab is not None and isinstance(app.screen, AbScreen), 600)
         assert app._snapshot.ab is not None and app._snapshot.ab.tier == 2
@@ -76,15 +75,3 @@ async def test_r_walks_the_steps_live_and_enter_runs_the_next_experiment(sim_ord
         await pilot.press("r")
         await until(pilot, lambda: app._snapshot.check_run is not None and bool(app._snapshot.check_run.passed), 1200)
         await pilot.press("q")
-
-
-def test_suggested_commands_become_jobs() -> None:
-    tail = " --target sim --shape b1,s8192,h24,d128 --set p_split=1/2"
-    assert job_of_command("fa4top ab --tier 2 --a p_split=1/2 --b p_split=3/4" + tail) == AbJob(
-        a={"p_split": "1/2"}, b={"p_split": "3/4"}, tier=2, budget_s=120.0
-    )
-    assert job_of_command("fa4top sweep p_split=1/4,1/2" + tail) == SweepJob(knob="p_split", values=["1/4", "1/2"])
-    assert job_of_command("fa4top check --times 1000" + tail) == CheckJob(a={}, b={}, times=1000)
-    assert job_of_command("fa4top sass --a x=184 --b x=176" + tail) == SassJob(a={"x": "184"}, b={"x": "176"})
-    assert job_of_command("fa4top doctor") is None and job_of_command("") is None
-    assert TriageJob().kind == "triage"

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from textual.widgets import Input, Label, RichLog
 from fa4top.engine.client import connect, start_engine
 from fa4top.orders.order import Order
 from fa4top.records import Fault, Notice, to_line
-from fa4top.session.following import Follower, Player
+from fa4top.session.following import Follower
 from fa4top.session.paths import LOG_NAME
+from fa4top.session.playing import Player
 from fa4top.session.reading import read_log
 from fa4top.ui.app import Fa4topApp
 from fa4top.ui.feed import ReplaySource
@@ -86,9 +88,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 Notice("warning", "hot"),
             )
         ):
-            file.write(
-                to_line(type(last)(body.kind, last.seq + number + 1, last.wall_ns, last.mono_ns, "engine", body))
-            )
+            file.write(to_line(replace(last, kind=body.kind, seq=last.seq + number + 1, source="engine", body=body)))
     yield folder
 
 
@@ -97,9 +97,10 @@ async def showing(
     recording: Path, size: tuple[int, int] = (80, 24), at_end: bool = True, **options: object
 ) -> AsyncIterator[tuple[Fa4topApp, Pilot[str]]]:
     player = Player(recording)
+    player.wait_for_index()
     source = ReplaySource(player)
     if at_end:
-        source.jump(player.duration_s)
+        source.jump_to(player.duration_s)
     app = Fa4topApp(source=source, recorded=False, hz=10, **options)  # type: ignore[arg-type]
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: bool(app._snapshot.roles) or not at_end)
@@ -135,7 +136,7 @@ async def test_all_that_matters_is_on_the_live_screen(recording: Path, size: tup
         "wait S",
         "timeline, CTA",
         "mma",
-        "softmx1",
+        "softma1",
         "corr",
         "TFLOP/s",
         "steps",
@@ -352,6 +353,6 @@ async def test_only_what_changed_is_redrawn(recording: Path) -> None:
                 return _original(*args, **kwargs)
 
             pane.refresh = refresh  # type: ignore[method-assign, assignment]
-        app._show()
+        app.show_again()
         await pilot.pause()
         assert regions == []

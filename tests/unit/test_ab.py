@@ -13,14 +13,14 @@ from fa4top.analysis.compare.blocks import block_order, block_ratio, gate, moved
 from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.analysis.view.tables import clock_text, milestones, percent_range
-from fa4top.orders import exits
 from fa4top.engine.client import connect, start_engine
 from fa4top.engine.jobs.ab import arm_orders
+from fa4top.orders import exits
 from fa4top.orders.jobs import AbJob, job_to_data
 from fa4top.orders.order import Order
 from fa4top.records import AbBlock, AbState, Plan, WorkerState
 from fa4top.session.reading import read_log
-from fa4top.ui.app import ab_fields
+from fa4top.ui.screens.ab import ab_job
 from fa4top.ui.widgets.ab_panes import axis_range
 from tests.conftest import run_cli
 
@@ -236,13 +236,12 @@ def test_coins_of_a_recording_are_drawn_anew(sim_order: Make, tmp_path: Path) ->
 
 
 def test_what_is_typed_becomes_a_job() -> None:
-    typed = ab_fields("p_split=1/2 pv_mode=bf16", "0.5%")
-    assert (typed["b"], typed["margin"]) == ({"p_split": "1/2", "pv_mode": "bf16"}, 0.005)
-    assert not typed["until_decided"], "who watches goes on watching"
-    assert ab_fields("", "0.02")["margin"] == 0.02
+    typed = ab_job("p_split=1/2 pv_mode=bf16", "0.5%")
+    assert typed == AbJob(b={"p_split": "1/2", "pv_mode": "bf16"}, margin=0.005), "the command line's defaults"
+    assert ab_job("", "0.02").margin == 0.02
     for b, margin in (("p_split", "1%"), ("", "0%"), ("", "x"), ("", "70%")):
         with pytest.raises(ValueError, match="write"):
-            ab_fields(b, margin)
+            ab_job(b, margin)
 
 
 def block(number: int, low: float, high: float) -> AbBlock:

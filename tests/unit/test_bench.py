@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from fa4top.analysis.chip.chips import ARCHITECTURES
 from fa4top.analysis.chip.throughput import perfect_overlap, timed_cycles
 from fa4top.analysis.view.tables import bench_row, bench_title, bench_verdict
 from fa4top.records import BenchResult
-from fa4top.targets.bench.instructions import ARCHITECTURES, BY_NAME, INSTRUCTIONS, MIXES
+from fa4top.targets.bench.instructions import BY_NAME, INSTRUCTIONS, MIXES
 from fa4top.targets.bench.published import PUBLISHED, published
 from fa4top.targets.bench.run import choose
 from fa4top.targets.bench.suite import SUITE, Kernel

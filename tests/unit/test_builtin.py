@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fa4top.analysis.trace.decode import decode_events
-from fa4top.analysis.trace.layout import BEGIN, END, MARK, make_tag
+from fa4top.analysis.trace.layout import BEGIN, END, MARK
 from fa4top.records import Shape
 from fa4top.targets import reference
 from fa4top.targets.base import HANDICAP
@@ -18,6 +18,7 @@ from fa4top.targets.builtin.description import DESCRIPTION, setting_hazard, shap
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.builtin.split import handoff, whole_part
 from fa4top.targets.handoff import Handoff
+from tests.traces import make_tag
 
 SHAPE = DESCRIPTION.default_shape
 

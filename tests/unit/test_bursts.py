@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.cuda import bursts, launching
 from fa4top.targets.cuda.bursts import BurstTimer, mean_clock_mhz
 from fa4top.targets.cuda.launching import CudaLauncher
-from fa4top.orders.commands import LaunchRequest
 from fa4top.targets.launcher import TargetError
 
 SHAPE = Shape(batch=1, seqlen_q=1024, seqlen_k=1024, heads=1, kv_heads=1, head_dim=128, head_dim_v=128)
@@ -185,7 +185,9 @@ def test_launchers_of_real_kernels_share_bursts_and_hang_reports(
                 def use(self) -> None: ...
 
     monkeypatch.setattr(launching, "BurstTimer", Timer)
-    request = LaunchRequest("builtin", SHAPE, {"handicap": handicap}, "traced", 0, 0, "")
+    request = LaunchRequest(
+        target="builtin", shape=SHAPE, knobs={"handicap": handicap}, twin="traced", seed=0, gpu_uuid=""
+    )
     launcher = Launcher(request, Cupy)
     for _ in range(2):
         asked: Any = launcher.clean_burst(3, "cold")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fa4top.analysis.trace.decode import decode_events, decode_role, pair, read_header, unwrap
+from fa4top.analysis.trace.decode import decode_events, pair, read_header, unwrap
 from fa4top.analysis.trace.events import WIDE_STEP, WIDE_TILE, event_id
 from fa4top.analysis.trace.layout import (
     BEGIN,
@@ -19,11 +19,11 @@ from fa4top.analysis.trace.layout import (
     STATE_STARTED,
     WIDE,
     BufferLayout,
-    make_tag,
     next_generation,
 )
-from fa4top.analysis.trace.sample import analyse_capture
+from fa4top.targets.fa4.family import SM90, SM100
 from fa4top.targets.sim.trace import LaunchFacts, RoleLog, write_buffer
+from tests.traces import analysed, make_tag, role_of
 
 LAYOUT = BufferLayout(roles=("mma", "softmax0"), capacity=64, stride=8)
 WIDE_LAYOUT = BufferLayout(roles=("mma0", "mma1"), capacity=64, stride=16)
@@ -83,10 +83,10 @@ def test_agrees_with_the_slow_decoder(events: list[tuple[int, int, int]], stale_
 @given(st.binary(max_size=LAYOUT.total_bytes), st.integers(1, MAX_GENERATION))
 @settings(max_examples=200)
 def test_arbitrary_bytes_never_crash_it(data: bytes, generation: int) -> None:
-    for layout, family in ((LAYOUT, "sm100"), (WIDE_LAYOUT, "sm90")):
+    for layout, family in ((LAYOUT, SM100), (WIDE_LAYOUT, SM90)):
         buffer = np.zeros(layout.total_bytes, dtype=np.uint8)
         buffer[: len(data)] = np.frombuffer(data[: layout.total_bytes], dtype=np.uint8)
-        result = analyse_capture(buffer, layout, family, generation, timeline=True)
+        result = analysed(buffer, layout, family, generation, timeline=True)
         assert min(result.losses.recorded, result.losses.dropped, result.losses.unmatched, result.losses.stale) >= 0
 
 
@@ -132,7 +132,7 @@ def marks(count: int) -> RoleLog:
 
 def test_overflow_is_counted_and_keeps_the_first_events() -> None:
     buffer = write({"softmax0": marks(200)}, LAYOUT)
-    result = analyse_capture(buffer, LAYOUT, "sm100", 5)
+    result = analysed(buffer, LAYOUT, SM100, 5)
     assert (result.losses.recorded, result.losses.dropped) == (64, 136)
     assert result.roles[0].period_median_cycles == 100
 
@@ -140,7 +140,7 @@ def test_overflow_is_counted_and_keeps_the_first_events() -> None:
 def test_a_stale_header_gives_no_numbers_and_counts() -> None:
     buffer = write({"mma": marks(10), "softmax0": marks(10)}, LAYOUT, generation=5)
     buffer = write({"mma": marks(10)}, LAYOUT, generation=6, buffer=buffer)
-    result = analyse_capture(buffer, LAYOUT, "sm100", 6)
+    result = analysed(buffer, LAYOUT, SM100, 6)
     assert [role.role for role in result.roles] == ["mma"] and result.losses.stale == 10
 
 
@@ -149,7 +149,7 @@ def test_slots_of_an_older_launch_are_not_decoded_in_flight() -> None:
     log = marks(7)
     log.finished = False
     buffer = write({"mma": log}, LAYOUT, generation=6, buffer=buffer)
-    trace = decode_role(buffer, LAYOUT, 0, 6)
+    trace = role_of(buffer, LAYOUT, 0, 6)
     assert trace is not None and trace.header.state == STATE_STARTED and trace.stream.recorded == 7
 
 
@@ -169,7 +169,7 @@ def test_step_records_become_the_same_events() -> None:
         packed = (30 | 50 << 16) if number == 2 else 0
         log.wide(WIDE_STEP, start, start + 20, float(packed), False)
     log.wide(WIDE_TILE, 0.0, 5000.0, 6000.0, True)
-    trace = decode_role(write({"mma0": log}, WIDE_LAYOUT), WIDE_LAYOUT, 0, 5)
+    trace = role_of(write({"mma0": log}, WIDE_LAYOUT), WIDE_LAYOUT, 0, 5)
     assert trace is not None and trace.stream.stale == 0 and trace.stream.recorded == 5
     assert np.diff(trace.marks(event_id("step"))).tolist() == [1000, 1000, 1000]
     for name, expected in (("turn", [20] * 4), ("wait K", [30]), ("wait V", [50]), ("epilogue", [1000])):
@@ -181,23 +181,8 @@ def test_step_records_become_the_same_events() -> None:
 def test_a_record_of_an_unknown_layout_counts_as_stale() -> None:
     log = RoleLog(end_cycles=10.0)
     log.rows.append((63 << 2 | WIDE, 1.0, 2.0, 3.0, 0.0))
-    trace = decode_role(write({"mma0": log}, WIDE_LAYOUT), WIDE_LAYOUT, 0, 5)
+    trace = role_of(write({"mma0": log}, WIDE_LAYOUT), WIDE_LAYOUT, 0, 5)
     assert trace is not None and trace.stream.recorded == 0 and trace.stream.stale == 1
-
-
-@pytest.mark.parametrize("spread", [False, True])
-def test_a_capture_takes_every_role_from_where_the_device_has_it(spread: bool) -> None:
-    layout = BufferLayout(roles=("mma", "softmax0"), capacity=64, stride=8, spread=spread)
-    device = np.zeros(layout.device_bytes, dtype=np.uint8)
-    for role in range(2):
-        start = layout.slots_offset + role * layout.device_role_bytes
-        device[start : start + layout.role_bytes] = role + 1
-    device[: layout.slots_offset] = 9
-    host = np.zeros(layout.total_bytes, dtype=np.uint8)
-    for source, target, size in layout.pieces():
-        host[target : target + size] = device[source : source + size]
-    assert set(host[: layout.slots_offset]) == {9}
-    assert [set(layout.slots(host, role).view(np.uint8).ravel()) for role in range(2)] == [{1}, {2}]
 
 
 def test_tags_are_never_zero_and_refuse_what_does_not_fit() -> None:

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fa4top.analysis.view.export import export_session
-from fa4top.cli.export import chrome, command, parquet, perfetto, table_csv
+from fa4top.analysis.view.spans import export_session
+from fa4top.cli.export import command
+from fa4top.cli.formats.chrome import chrome
+from fa4top.cli.formats.perfetto import perfetto
+from fa4top.cli.formats.table import parquet, table_csv
 from fa4top.records import Envelope, TraceSample
 from fa4top.session.reading import read_log
 from tests.conftest import ROOT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from fa4top.analysis.view.fold import Fold
 from fa4top.records import BenchResult, Geometry, Plan, Shape
 from fa4top.session.reading import read_log
 from fa4top.targets.base import attention_flops
+from fa4top.targets.catalog import describe
 from tests.conftest import ROOT
 
 SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
@@ -45,30 +47,38 @@ def geometry(rows: int, shape: Shape = SHAPE, keys: int = 128) -> Geometry:
     )
 
 
+def floors_of(plan: Plan, geometry: Geometry, bench: Sequence[BenchResult] = ()) -> Floors | None:
+    """With the work that the plan's target says."""
+    target = describe(plan.target)
+    assert target.work is not None
+    knobs = target.setting(plan.knobs)[0]
+    return plan_floors(plan, replace(geometry, work=target.work(plan.shape, plan.arch, knobs)), bench)
+
+
 def test_a_blackwell_step_by_hand() -> None:
-    found = plan_floors(plan(), geometry(256))
+    found = floors_of(plan(), geometry(256))
     assert found is not None
     # 256 x 128 elements; 4 x 128 FLOP each at 8192; 129 of 128 exponentials at 32
     assert found.of("tensor") == pytest.approx(4 * 128 * 32768 / 8192)
     assert found.of("exp2") == pytest.approx(32768 * 129 / 128 / 32)
     assert found.unit == "tensor" and found.floor == pytest.approx(2048.0)
-    older = plan_floors(plan(arch="sm_100a"), geometry(256))
+    older = floors_of(plan(arch="sm_100a"), geometry(256))
     assert older is not None and older.of("exp2") == pytest.approx(32768 * 105 / 128 / 16)
-    fp8 = plan_floors(plan(shape=replace(SHAPE, dtype="fp8")), geometry(256))
+    fp8 = floors_of(plan(shape=replace(SHAPE, dtype="fp8")), geometry(256))
     assert fp8 is not None and fp8.unit == "exp2" and fp8.floor == pytest.approx(1032.0)
 
 
 def test_the_forks_modes_have_a_format_for_each_product() -> None:
-    found = plan_floors(plan("fa4-fork", qk_mode="nvfp4", pv_mode="fp8"), geometry(256))
+    found = floors_of(plan("fa4-fork", qk_mode="nvfp4", pv_mode="fp8"), geometry(256))
     assert found is not None and found.of("tensor") == pytest.approx(2 * 128 * 32768 * (1 / 32768 + 1 / 16384))
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    emulated = plan_floors(plan(ex2_emu_freq="10"), geometry(256))
+    emulated = floors_of(plan(ex2_emu_freq="10"), geometry(256))
     assert emulated is not None and emulated.of("exp2") is None and emulated.of("tensor") is not None
-    assert plan_floors(plan(arch="sm_80"), geometry(256)) is None
-    half = plan_floors(plan("builtin", "sm_90a", exp2_emulation="1/2"), geometry(128))
-    whole = plan_floors(plan("builtin", "sm_90a", exp2_emulation="0"), geometry(128))
+    assert floors_of(plan(arch="sm_80"), geometry(256)) is None
+    half = floors_of(plan("builtin", "sm_90a", exp2_emulation="1/2"), geometry(128))
+    whole = floors_of(plan("builtin", "sm_90a", exp2_emulation="0"), geometry(128))
     assert half is not None and whole is not None
     assert whole.of("exp2") == pytest.approx(16384 * 66 / 64 / 16) and half.of("exp2") == pytest.approx(
         16384 * 34 / 64 / 16
@@ -77,7 +87,7 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_a_causal_shape_counts_what_is_computed() -> None:
     shape = replace(SHAPE, causal=True)
-    found = plan_floors(plan(shape=shape), replace(geometry(256, shape), steps_per_tile=33))
+    found = floors_of(plan(shape=shape), replace(geometry(256, shape), steps_per_tile=33))
     assert found is not None and 1900 < found.floor < 2048  # half of the diagonal blocks is masked
 
 
@@ -132,7 +142,7 @@ def test_what_this_chip_measured_takes_the_place_of_what_was_published() -> None
         measured("max.f32", 60.0, "sm_90a"),
         measured("fma.rn.f32", 1.0, status="refused"),
     ]
-    found = plan_floors(plan(), geometry(256), bench)
+    found = floors_of(plan(), geometry(256), bench)
     assert found is not None and found.of("exp2") == pytest.approx(32768 * 129 / 128 / 30)
     assert found.source == "exp2 measured in this session"
     rates = chip_rates("sm_103a", bench)

@@ -10,7 +10,7 @@ import pytest
 from fa4top.analysis.view import fold as fold_module
 from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.snapshot import Snapshot
-
+from fa4top.analysis.view.window import MAX_SAMPLES
 from fa4top.records import (
     Body,
     Check,
@@ -177,7 +177,7 @@ def test_simulated_is_known_from_header_or_plan() -> None:
 
 def test_memory_is_bounded_over_a_long_session() -> None:
     story = Story()
-    story.rounds(fold_module.MAX_SAMPLES + 200, [SOFTMAX])
+    story.rounds(MAX_SAMPLES + 200, [SOFTMAX])
     tracemalloc.start()
     story.tell(*[Notice("info", f"line {n}") for n in range(fold_module.MAX_LINES)])
     before, _ = tracemalloc.get_traced_memory()
@@ -196,13 +196,13 @@ def test_memory_is_bounded_over_a_long_session() -> None:
 
 def test_verdicts_name_the_limit() -> None:
     mma = role("mma", 1900.0, {"wait KV": 0.0, "wait P": 900.0, "wait P 2nd": 80.0})
-    assert "softmax-bound" in Story().rounds(12, [mma, SOFTMAX]).fold.snapshot().verdict
+    assert "softmax-bound" in Story().rounds(12, [mma, SOFTMAX]).fold.snapshot().verdict.text
     early = role("mma", 1900.0, {"wait KV": 0.0, "wait P": 300.0, "wait P 2nd": 700.0})
-    assert "larger split" in Story().rounds(12, [early, SOFTMAX]).fold.snapshot().verdict
+    assert "larger split" in Story().rounds(12, [early, SOFTMAX]).fold.snapshot().verdict.text
     turn = role("mma0", 2400.0, {"turn": 600.0, "wait K": 0.0})
-    assert "25% of a step in turn" in Story().rounds(12, [turn]).fold.snapshot().verdict
+    assert "25% of a step in turn" in Story().rounds(12, [turn]).fold.snapshot().verdict.text
     busy = role("mma0", 2400.0, {"turn": 20.0})
-    assert "its own work" in Story().rounds(12, [busy]).fold.snapshot().verdict
+    assert "its own work" in Story().rounds(12, [busy]).fold.snapshot().verdict.text
 
 
 def test_verdicts_say_what_stands_in_the_way() -> None:
@@ -211,7 +211,7 @@ def test_verdicts_say_what_stands_in_the_way() -> None:
         in Story()
         .tell(WorkerState(worker="c", plan_id=1, twin="clean", state="compiling", pid=1, text="compiling"))
         .fold.snapshot()
-        .verdict
+        .verdict.text
     )
     failed = Check(
         worker="c",
@@ -226,9 +226,9 @@ def test_verdicts_say_what_stands_in_the_way() -> None:
         text="RMS error 1",
     )
     story = Story().rounds(3, [SOFTMAX]).tell(failed)
-    assert "FAILED" in story.fold.snapshot().verdict
+    assert "FAILED" in story.fold.snapshot().verdict.text and story.fold.snapshot().verdict.bad
     dear = Story().rounds(12, [SOFTMAX], time_us=400.0).fold.snapshot()
-    assert "probes cost +11.1%" in dear.verdict
+    assert "probes cost +11.1%" in dear.verdict.text
     gpu = GpuSample(
         gpu_uuid="G",
         name="n",
@@ -242,21 +242,21 @@ def test_verdicts_say_what_stands_in_the_way() -> None:
         throttle=[],
         foreign_pids=[4242],
     )
-    assert "another process" in Story().rounds(12, [SOFTMAX]).tell(gpu).fold.snapshot().verdict
+    assert "another process" in Story().rounds(12, [SOFTMAX]).tell(gpu).fold.snapshot().verdict.text
     rested = replace(gpu, foreign_pids=[], sm_clock_mhz=2400.0)
-    assert "2000 MHz inside the kernel" in Story().rounds(12, [SOFTMAX]).tell(rested).fold.snapshot().verdict
+    assert "2000 MHz inside the kernel" in Story().rounds(12, [SOFTMAX]).tell(rested).fold.snapshot().verdict.text
     throttled = replace(gpu, foreign_pids=[], throttle=["SW power cap"])
-    assert "SW power cap" in Story().rounds(12, [SOFTMAX]).tell(throttled).fold.snapshot().verdict
-    assert verdict(Fold().snapshot()) == "waiting for the engine"
+    assert "SW power cap" in Story().rounds(12, [SOFTMAX]).tell(throttled).fold.snapshot().verdict.text
+    assert Fold().snapshot().verdict.text == "waiting for the engine"
 
 
 def test_a_slow_sm_is_named_and_a_healthy_chip_is_not_accused() -> None:
     story = Story()
     for sm in range(40):
         story.rounds(1, [SOFTMAX], sm=sm)
-    assert "SM" not in story.fold.snapshot().verdict
+    assert "SM" not in story.fold.snapshot().verdict.text
     story.rounds(3, [replace(SOFTMAX, period_median_cycles=2200.0)], sm=17)
-    assert "SM 17 is" in story.fold.snapshot().verdict
+    assert "SM 17 is" in story.fold.snapshot().verdict.text
 
 
 def test_unsafe_marks_what_follows() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fa4top.records import SCHEMA_MAJOR, SCHEMA_MINOR, Body, Envelope, Header, Losses, Notice, TraceSample, to_line
-from fa4top.session.following import Follower, Player
+from fa4top.session.following import Follower
+from fa4top.session.playing import Player
 
 SECOND = 1_000_000_000
 
@@ -57,7 +58,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        monkeypatch.setattr("fa4top.session.following.time.monotonic_ns", lambda: self.now)
+        monkeypatch.setattr("fa4top.session.playing.time.monotonic_ns", lambda: self.now)
 
     def sleep(self, seconds: float) -> None:
         self.now += int(seconds * SECOND)
@@ -84,12 +85,17 @@ def test_a_player_keeps_the_recordings_pace(tmp_path: Path, monkeypatch: pytest.
 def test_seeking_returns_the_scene_and_the_last_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     player = Player(write_log(tmp_path / "log.jsonl"))
-    records = player.seek(6.0, history_s=1.0)
-    assert [r.seq for r in records] == [0, 11, 12, 13]
+    monkeypatch.setattr("fa4top.session.playing.HISTORY_S", 1.0)
+    player.wait_for_index()
+    jump = player.seek(6.0)
+    assert [r.seq for r in jump.records] == [11, 12, 13] and jump.scene[0].seq == 0
+    assert max(r.seq for r in jump.scene) == 10, "notices set the scene of the log screen"
     clock.sleep(0.5)
     assert [r.seq for r in player.poll()] == [14]
-    assert [r.seq for r in player.seek(-3.0)] == [0, 1]
-    assert [r.seq for r in player.seek(1e9, history_s=0.4)] == [0, 21]
+    start = player.seek(-3.0)
+    assert [r.seq for r in [*start.scene, *start.records]] == [0, 1]
+    end = player.seek(1e9)
+    assert end.records[-1].seq == 21 and player.finished
 
 
 def test_the_next_numbers_are_found_past_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,13 +130,16 @@ def test_the_next_numbers_are_found_past_a_gap(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "log.jsonl"
     path.write_bytes(b"".join(lines))
     player = Player(path)
+    player.wait_for_index()
     assert player.next_numbers_s() == 5.0
     player.seek(5.0)
     assert player.next_numbers_s() == 20.0
-    assert [r.mono_ns / SECOND - 100 for r in player.seek(20.0)][-1] == 20.0
+    assert [r.mono_ns / SECOND - 100 for r in player.seek(20.0).records][-1] == 20.0
     assert player.next_numbers_s() is None
 
 
 def test_a_session_folder_plays_too(tmp_path: Path) -> None:
     write_log(tmp_path / "log.jsonl")
-    assert Player(tmp_path).duration_s == 10
+    player = Player(tmp_path)
+    assert player.duration_s == 10
+    player.close()

@@ -5,34 +5,39 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fa4top.analysis.trace.hangs import explain, role_states
 from fa4top.analysis.trace.layout import BufferLayout
-from fa4top.analysis.trace.sample import Analysed, analyse_capture
+from fa4top.analysis.trace.sample import Capture, decode_capture
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.cli.choose import choose_fork
-from fa4top.cli.text.live import render
+from fa4top.analysis.view.words import shown_knobs
+from fa4top.cli.place import choose_place
+from fa4top.cli.text.results import text_of
 from fa4top.orders.presets import PRESETS
-from fa4top.records import Plan, Shape
 from fa4top.orders.shapes import parse_shape
-from fa4top.targets.catalog import describe, shown_knobs
+from fa4top.records import Plan, Published, Shape, TraceSample
+from fa4top.targets.base import QUIET
+from fa4top.targets.catalog import describe
 from fa4top.targets.fa4.compiler import ptxas_version
 from fa4top.targets.fork.checkout import NoCheckout
-from fa4top.targets.fork.description import DESCRIPTION, OFFERED, TARGET_KNOBS, notes, setting_hazard, shape_problem
+from fa4top.targets.fork.description import DESCRIPTION, TARGET_KNOBS, notes, setting_hazard, shape_problem
 from fa4top.targets.fork.environment import prepare, strangers, variables
+from fa4top.targets.fork.family import FORK, RECORDED, recorded
 from fa4top.targets.fork.find import STAND_IN, find_fork, refusal
 from fa4top.targets.fork.geometry import kernel_geometry
-from fa4top.targets.fork.launch import RECORDED, recorded_block
-from fa4top.targets.fork.published import MODES, TFLOPS, published_tflops
+from fa4top.targets.fork.launch import recorded_block
+from fa4top.targets.fork.published import MODES, SOURCE, TFLOPS, published
 from fa4top.targets.fork.trace_buffer import UnknownTrace, decode_block, decode_packed, pack_block
 from fa4top.ui.view import View
 from fa4top.ui.widgets.facts import Facts
 from fa4top.worker import faults
 from tests.fork.buffers import GROUPS, PERIOD, Recorder, buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
+from tests.traces import sampled
 
 SHAPE = DESCRIPTION.default_shape
 LAYOUT = BufferLayout(roles=RECORDED, capacity=1, stride=8)
@@ -42,6 +47,21 @@ def setting(**chosen: str) -> dict[str, str]:
     full, problems = DESCRIPTION.setting(chosen)
     assert not problems
     return full
+
+
+def plan_of(knobs: dict[str, str], shape: Shape = SHAPE, **named: Any) -> Plan:
+    return Plan(
+        plan_id=1,
+        target="fa4-fork",
+        device="NVIDIA GB300",
+        gpu_uuid="GPU",
+        arch="sm_103a",
+        shape=shape,
+        knobs=knobs,
+        seed=0,
+        simulated=False,
+        **named,
+    )
 
 
 def test_a_worker_sees_the_settings_variables_and_no_others() -> None:
@@ -91,7 +111,8 @@ def test_every_offered_value_is_legal_and_the_default_runs() -> None:
     for knob in TARGET_KNOBS:
         for value in knob.values:
             assert knob.problem(value) is None, (knob.name, value)
-    assert set(OFFERED) <= {knob.name for knob in TARGET_KNOBS}
+    assert set(DESCRIPTION.tries.values()) <= {knob.name for knob in TARGET_KNOBS}
+    assert all(knob.problem(value) is None for knob in TARGET_KNOBS for value in knob.worth_trying)
     split = next(knob for knob in TARGET_KNOBS if knob.name == "FA4_FP8_PV_P_SPLIT_NUM")
     assert split.problem("11") is None and "no whole number" in str(split.problem("half"))
 
@@ -111,18 +132,21 @@ def test_the_published_figures_need_chip_mode_and_shape() -> None:
     knobs = setting(pv_mode="fp8")
     shape = parse_shape("b1-s32768-h24", SHAPE)
     assert (shape.seqlen_q, shape.seqlen_k, shape.heads, shape.kv_heads) == (32768, 32768, 24, 24)
-    assert published_tflops("NVIDIA GB300", shape, knobs) == 2677
-    assert published_tflops("NVIDIA GB300", shape, setting(pv_mode="fp4")) == 1725
-    assert published_tflops("NVIDIA B200", shape, knobs) is None
-    assert published_tflops("NVIDIA GB300", replace(shape, causal=True), knobs) is None
-    assert published_tflops("NVIDIA GB300", parse_shape("b1,s2048", SHAPE), knobs) is None
+    assert published("NVIDIA GB300", shape, knobs) == Published(tflops=2677, source=SOURCE)
+    assert published("NVIDIA GB300", shape, setting(pv_mode="fp4")) == Published(tflops=1725, source=SOURCE)
+    assert published("NVIDIA B200", shape, knobs) is None
+    assert published("NVIDIA GB300", replace(shape, causal=True), knobs) is None
+    assert published("NVIDIA GB300", parse_shape("b1,s2048", SHAPE), knobs) is None
     assert set(TFLOPS) == set(PRESETS) and all(len(row) == len(MODES) for row in TFLOPS.values())
 
 
 def test_knobs_that_are_not_at_their_default_are_shown() -> None:
-    shown = shown_knobs("fa4-fork", setting(FA4_LDRED_ROWMAX="0", pv_mode="fp8"))
-    assert shown == {"pv_mode": "fp8", "qk_mode": "nvfp4", "FA4_LDRED_ROWMAX": "0"}
-    assert shown_knobs("of another version", {"x": "auto", "y": "0", "z": "7"}) == {"z": "7"}
+    knobs = setting(FA4_LDRED_ROWMAX="0", pv_mode="fp8")
+    defaults = DESCRIPTION.defaults()
+    quiet = [name for name, value in knobs.items() if value in QUIET and value == defaults[name]]
+    plan = plan_of(knobs, quiet=quiet)
+    assert shown_knobs(plan) == {"pv_mode": "fp8", "qk_mode": "nvfp4", "FA4_LDRED_ROWMAX": "0"}
+    assert shown_knobs(plan, but=("pv_mode",)) == {"qk_mode": "nvfp4", "FA4_LDRED_ROWMAX": "0"}
 
 
 def test_discovery_names_where_the_package_comes_from(tmp_path: Path) -> None:
@@ -167,7 +191,7 @@ def test_geometry_is_the_contracts(shape: str, ctas: int, tiles: int, longest: i
     assert found.steps_longest == longest
 
 
-def recorded(blocks: int, size: int = 40_000) -> np.ndarray:
+def recording(blocks: int, size: int = 40_000) -> np.ndarray:
     recorders: dict[tuple[int, int], Recorder] = {}
     for block in range(blocks):
         recorders |= {
@@ -179,7 +203,7 @@ def recorded(blocks: int, size: int = 40_000) -> np.ndarray:
 
 
 def test_one_block_packed_decodes_as_from_the_whole_buffer() -> None:
-    words = recorded(3)
+    words = recording(3)
     whole, packed = decode_block(words, 1), decode_packed(pack_block(words, 1), 1)
     assert [role.role for role in packed.roles] == ["mma", "softmax0", "softmax1"]
     for a, b in zip(whole.roles, packed.roles, strict=True):
@@ -188,17 +212,18 @@ def test_one_block_packed_decodes_as_from_the_whole_buffer() -> None:
         decode_packed(np.zeros(7, dtype=np.uint32), 0)
 
 
-def captured(words: np.ndarray, block: int, hung: bool = False) -> Analysed:
-    """What the worker makes of a launcher's capture."""
-    head = np.array([block, hung], dtype=np.uint32)
-    return analyse_capture(
-        np.concatenate([head, pack_block(words, block)]).view(np.uint8), LAYOUT, "fork", 1, timeline=True
-    )
+def captured(words: np.ndarray, block: int, hung: bool = False) -> Capture:
+    """What a launcher hands to its worker."""
+    return Capture(recorded=recorded(pack_block(words, block)), generation=1, cta=block, time_us=0.0, hung=hung)
+
+
+def sample_of(words: np.ndarray, block: int) -> TraceSample:
+    return sampled(captured(words, block), LAYOUT, FORK, timeline=True)
 
 
 def test_a_capture_gives_our_figures_and_the_forks_own() -> None:
-    words = recorded(2)
-    found = captured(words, 1)
+    words = recording(2)
+    found = sample_of(words, 1)
     assert found.sm == 2 and found.losses.unmatched == found.losses.stale == 0
     assert found.own["softmax_period"] == PERIOD and found.own["mma_wait_p"] == 950
     softmax0 = next(role for role in found.roles if role.role == "softmax0")
@@ -213,8 +238,8 @@ def test_a_hanging_block_tells_which_signal_was_lost() -> None:
     for recorder in stuck:
         recorder.events = recorder.events[:-7]  # in the wait for S
     words = buffer({(0, 0): lost, (0, 1): stuck[0], (0, 2): stuck[1]}, 1, 4000, shared=False)
-    found = captured(words, 0, True)
-    text = explain(role_states(found.traces, RECORDED, "fork"))
+    found = decode_capture(captured(words, 0, True), LAYOUT, FORK)
+    text = explain(role_states(found.traces, RECORDED, FORK), FORK)
     assert "mma: waits for P 2nd" in text and "softmax1 waits behind the place where P 2nd is sent" in text
 
 
@@ -249,37 +274,28 @@ def test_the_target_is_in_the_catalog() -> None:
 def test_the_timeline_shows_steps_that_the_full_ring_of_the_mma_role_still_saw() -> None:
     recorders = {(0, 0): mma(900, 40), (0, 1): softmax(1000, 40, False), (0, 2): softmax(1100, 40, False)}
     words = buffer(recorders, 1, 40_000)  # into rings: 7 blocks of the MMA role, 16 steps of softmax
-    found = captured(words, 0)
+    found = sample_of(words, 0)
     assert found.timeline is not None
     assert {row.role: bool(row.spans) for row in found.timeline.rows} == dict.fromkeys(RECORDED, True)
 
 
 def test_the_published_figure_stands_beside_the_live_one() -> None:
     shape = parse_shape("b1-s32768-h24", SHAPE)
-    plan = Plan(
-        plan_id=1,
-        target="fa4-fork",
-        device="NVIDIA GB300",
-        gpu_uuid="GPU",
-        arch="sm_103a",
-        shape=shape,
-        knobs=setting(pv_mode="fp8"),
-        seed=0,
-        simulated=False,
-    )
+    knobs = setting(pv_mode="fp8")
+    plan = plan_of(knobs, shape=shape, published=published("NVIDIA GB300", shape, knobs))
     snapshot = Snapshot(plan=plan, clean_us=8300.0, tflops=2540.0, own=(("softmax_period", 3962.0),))
-    text = render(snapshot)
-    assert "published              2677 TFLOP/s" in text and "softmax period 3962" in text
+    text = text_of(snapshot)
+    assert "published          2677 TFLOP/s" in text and "softmax period 3962" in text
     rows = ["".join(part for part, _ in row) for row in Facts().rows(snapshot, View(), 100, 4)]
     assert "2 540 TFLOP/s  (published 2 677)" in rows[0] and "own    period 3 962" in rows[1]
-    assert "published" not in render(replace(snapshot, plan=replace(plan, device="stand-in")))
+    assert "published" not in text_of(replace(snapshot, plan=replace(plan, published=None)))
 
 
 def test_a_real_checkout_needs_cupy_in_its_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     top = write_stand_in(tmp_path / "real")
     (top / "flash_attn" / "cute" / STAND_IN).unlink()
     with pytest.raises(SystemExit) as ended:
-        choose_fork("", sys.executable, str(top))
+        choose_place("fa4-fork", "", sys.executable, str(top))
     assert ended.value.code == 3
     said = capsys.readouterr().err
-    assert "lacks" in said and "cupy" in said and "pip install cupy-cuda13x there" in said
+    assert "lacks" in said and "cupy" in said and "install it there" in said

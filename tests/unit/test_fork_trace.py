@@ -8,18 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fa4top.analysis.trace.decode import RoleTrace
 from fa4top.analysis.trace.events import event_id
-from fa4top.analysis.trace.sample import measured_waits
-from fa4top.analysis.trace.steps import role_sample
-from fa4top.targets.fork.trace_buffer import (
-    UnknownTrace,
-    choose_block,
-    decode_block,
-    fork_metrics,
-    read_header,
-    recorded_blocks,
-    summarise,
-)
+from fa4top.analysis.trace.steps import role_sample, steps_of
+from fa4top.records import RoleSample
+from fa4top.targets.fork.family import FORK
+from fa4top.targets.fork.trace_buffer import UnknownTrace, choose_block, decode_block, read_header, recorded_blocks
+from fa4top.targets.fork.trace_metrics import fork_metrics, summarise
 from tests.fork.buffers import MMA, PERIOD, STEP, Recorder, buffer, mma, softmax
 
 SIZE = 1 << 17
@@ -64,15 +59,19 @@ def test_the_forks_own_metrics_by_its_definitions(start: int) -> None:
         assert found.mma_wait_p == MMA["wait_p"] and found.p2_wait == MMA["p2"]
 
 
+def sample_of(trace: RoleTrace) -> RoleSample:
+    return role_sample(trace, steps_of(trace, FORK, 2), FORK.measured("coarse", trace.role))
+
+
 def test_our_metrics_of_the_same_trace() -> None:
     trace = decode_block(buffer(block_of(), 1, SIZE, shared=False), 0)
     softmax0, mma_role = trace.role("softmax0"), trace.role("mma")
     assert softmax0 is not None and mma_role is not None
-    sample = role_sample(softmax0, "fork", measured_waits("fork", "coarse", "softmax0"), 2)
+    sample = sample_of(softmax0)
     assert sample.period_median_cycles == PERIOD and sample.steps == 10
     assert sample.waits_cycles == {"wait S": STEP["wait_s"], "wait corr": STEP["wait_corr"]}
     assert sample.busy_cycles == PERIOD - STEP["wait_s"] - STEP["wait_corr"]
-    sample = role_sample(mma_role, "fork", measured_waits("fork", "coarse", "mma"), 2)
+    sample = sample_of(mma_role)
     assert sample.steps == 10, "one step for both stages"
     assert sample.waits_cycles["wait P"] == pytest.approx(2 * MMA["wait_p"])
     assert sample.waits_cycles["wait P 2nd"] == pytest.approx(2 * MMA["p2"])

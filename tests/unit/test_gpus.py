@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fa4top.engine import gpus
+from fa4top.engine import custody, gpus
 from fa4top.engine.gpus import Gpu, GpuError, Telemetry, choose_gpu, list_gpus
-from fa4top.engine.live import LiveProgram
 from fa4top.orders.order import Order
 from fa4top.records import Notice
 
@@ -153,14 +153,15 @@ class Log:
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_locked_clock_is_released_at_the_end_and_a_refusal_is_said(
-    nvml: FakeNvml, allowed: bool, sim_order: Callable[..., Order]
+    nvml: FakeNvml, allowed: bool, sim_order: Callable[..., Order], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvml.missing = set() if allowed else {"nvmlDeviceSetGpuLockedClocks"}
     log = Log()
-    program = LiveProgram(sim_order(lock_mhz=1500), log, lambda *_: None)  # type: ignore[arg-type]
-    program._telemetry = Telemetry(GPUS[0])
-    program._lock_clock()
-    asyncio.run(program.close())
+    monkeypatch.setattr(custody, "list_gpus", lambda: list(GPUS))
+    order = replace(sim_order(lock_mhz=1500), simulated=False, gpu_uuid=GPUS[0].uuid)
+    held = custody.Custody(order, log.append)
+    asyncio.run(held.take(lambda *_: None))
+    held.release()
     assert ("nvmlDeviceResetGpuLockedClocks" in nvml.asked) == allowed
     assert log.said == (
         [("info", "SM clock locked at 1500 MHz; if this engine is killed, nvidia-smi -rgc releases it")]

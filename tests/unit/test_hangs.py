@@ -18,6 +18,8 @@ from fa4top.orders.jobs import AbJob, job_to_data
 from fa4top.orders.order import Order
 from fa4top.records import EngineState, Fault, HangReport, TraceSample
 from fa4top.session.reading import read_log
+from fa4top.targets.builtin.family import BUILTIN
+from fa4top.targets.fa4.family import SM100
 from fa4top.worker.watch import Watch
 from tests.conftest import wait_until
 
@@ -76,7 +78,8 @@ DONE = RoleState(role="softmax0", state=FINISHED, waiting_for="", steps=64, tile
     ],
 )
 def test_the_missing_signal_is_named(states: list[RoleState], says: str) -> None:
-    assert says in explain(states)
+    family = BUILTIN if any(state.role == "load" for state in states) else SM100
+    assert says in explain(states, family)
 
 
 def trace(role: str, events: list[tuple[str, int]], state: int = STATE_STARTED) -> RoleTrace:
@@ -91,7 +94,7 @@ def test_an_open_begin_at_the_end_is_a_wait() -> None:
         trace("softmax0", [("step", MARK), ("wait S", BEGIN), ("wait S", END), ("P rest", MARK)]),
         trace("correction", [("tile", MARK)], STATE_FINISHED),
     ]
-    states = {state.role: state for state in role_states(traces, ROLES, "sm100")}
+    states = {state.role: state for state in role_states(traces, ROLES, SM100)}
     assert states["mma"].waiting_for == "wait P 2nd" and states["mma"].steps == 1
     assert states["softmax0"].state == RUNNING and states["softmax0"].last == "P rest"
     assert states["softmax1"].state == "never started" and states["correction"].state == FINISHED

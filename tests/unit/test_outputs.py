@@ -37,9 +37,7 @@ def test_a_difference_is_counted_measured_and_placed() -> None:
     found = compare_outputs(first, second)
     assert (found.elements, found.total, found.equal) == (32, first.size, False)
     scale = float(np.sqrt(np.mean(np.square(first, dtype=np.float64))))
-    assert found.max == pytest.approx(0.5 / scale, rel=1e-3) and found.mean == pytest.approx(
-        found.max * 32 / first.size, rel=1e-2
-    )
+    assert found.max == pytest.approx(0.5 / scale, rel=1e-3)
     assert found.where == "2 rows, batch 1, head 2, tile 1, rows 130 to 131"
     second[0, 0, 0, 0] = np.inf
     assert compare_outputs(first, second).max == float("inf")

@@ -19,6 +19,8 @@ def example(kind: Any) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind)
         return kind(**{f.name: example(hints[f.name]) for f in dataclasses.fields(kind)})
+    if kind is Any:
+        return "anything"
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is list:
         return [example(arguments[0])]

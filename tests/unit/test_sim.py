@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fa4top.analysis.trace.sample import analyse_capture
-from fa4top.records import Shape
 from fa4top.orders.commands import LaunchRequest
+from fa4top.records import Shape
 from fa4top.targets.launcher import TargetError
 from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from fa4top.targets.sim.device import SLOW_SM, Device
 from fa4top.targets.sim.launch import SimLauncher
+from tests.traces import sampled
 
 LONG = Shape(batch=1, seqlen_q=32768, seqlen_k=32768, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
 # TFLOP/s, GB300, NVFP4 QK, b1 s32768 h24 d128 (published.json, gb300_tflops, 2026-07)
@@ -32,7 +32,7 @@ def tflops(mode: str, split: str, chip: str = "gb300", shape: Shape = LONG) -> f
 def launcher(twin: str = "traced", fault: str = "", shape: Shape = SIM.default_shape, **knobs: str) -> SimLauncher:
     setting, problems = SIM.setting(knobs)
     assert not problems
-    request = LaunchRequest("sim", shape, setting, twin, 0, 0, "SIM", fault=fault)
+    request = LaunchRequest(target="sim", shape=shape, knobs=setting, twin=twin, seed=0, gpu_uuid="SIM", fault=fault)
     made = SimLauncher(request)
     made.compile(lambda text, progress: None)
     return made
@@ -60,7 +60,8 @@ def test_the_same_commands_give_the_same_numbers(chip: str, mode: str) -> None:
         made = launcher(chip=chip, pv_mode=mode)
         burst = made.clean_burst(3)
         captures = [made.traced_launch(cta) for cta in (0, 7)]
-        return [burst.times_us, [(c.time_us, c.buffer.tobytes()) for c in captures]]
+        buffers = [[words.tobytes() for words in (c.recorded.headers, *c.recorded.slots)] for c in captures]
+        return [burst.times_us, [c.time_us for c in captures], buffers]
 
     assert run() == run()
 
@@ -71,7 +72,7 @@ def test_its_buffers_decode_without_loss(chip: str, mode: str, causal: bool) -> 
     made = launcher(shape=replace(SIM.default_shape, causal=causal), chip=chip, pv_mode=mode)
     for cta in (0, 5, 31):
         capture = made.traced_launch(cta)
-        result = analyse_capture(capture.buffer, made.layout, made.family, capture.generation, timeline=True)
+        result = sampled(capture, made.layout, made.family, timeline=True)
         assert (result.losses.dropped, result.losses.unmatched, result.losses.stale) == (0, 0, 0)
         assert len(result.roles) == len(made.layout.roles)
         assert result.sm_clock_mhz == pytest.approx(load_chip(chip).clock_mhz, rel=2e-3)
@@ -83,7 +84,7 @@ def test_its_buffers_decode_without_loss(chip: str, mode: str, causal: bool) -> 
 def test_a_long_sequence_has_room_in_the_buffer() -> None:
     made = launcher(shape=LONG)
     capture = made.traced_launch(0)
-    losses = analyse_capture(capture.buffer, made.layout, made.family, capture.generation).losses
+    losses = sampled(capture, made.layout, made.family).losses
     assert losses.dropped == 0 and losses.recorded > 50_000
 
 
@@ -98,7 +99,7 @@ def test_the_wait_inside_pv_shrinks_with_a_later_hand_over() -> None:
     def second_wait(split: str) -> float:
         made = launcher(p_split=split)
         capture = made.traced_launch(1)
-        mma = analyse_capture(capture.buffer, made.layout, made.family, capture.generation).roles[0]
+        mma = sampled(capture, made.layout, made.family).roles[0]
         return mma.waits_cycles["wait P 2nd"]
 
     assert second_wait("1/2") > 1.3 * second_wait("3/4")
@@ -109,7 +110,7 @@ def test_droop_under_load_shows_in_the_kernels_own_clock() -> None:
     for _ in range(40):
         made.clean_burst(20)
     capture = made.traced_launch(0)
-    clock = analyse_capture(capture.buffer, made.layout, made.family, capture.generation).sm_clock_mhz
+    clock = sampled(capture, made.layout, made.family).sm_clock_mhz
     assert clock is not None and clock < 0.95 * load_chip("gb300").clock_mhz
     reading = made.telemetry()
     assert reading is not None and reading.throttle and reading.sm_clock_mhz == pytest.approx(clock, rel=0.03)
@@ -120,7 +121,7 @@ def test_a_slow_sm_can_be_found() -> None:
     periods = {}
     for cta in (SLOW_SM - 1, SLOW_SM, SLOW_SM + 1):
         capture = made.traced_launch(cta)
-        result = analyse_capture(capture.buffer, made.layout, made.family, capture.generation)
+        result = sampled(capture, made.layout, made.family)
         periods[result.sm] = result.roles[1].period_median_cycles
     slow, usual = periods[SLOW_SM], periods[SLOW_SM - 1]
     assert slow is not None and usual is not None and slow > 1.1 * usual
@@ -129,12 +130,12 @@ def test_a_slow_sm_can_be_found() -> None:
 def test_dropped_and_stale_events_are_counted() -> None:
     made = launcher(fault="drop-events")
     capture = made.traced_launch(0)
-    assert analyse_capture(capture.buffer, made.layout, made.family, capture.generation).losses.dropped > 1000
+    assert sampled(capture, made.layout, made.family).losses.dropped > 1000
     made = launcher(fault="stale")
     stale = []
     for cta in range(6):
         capture = made.traced_launch(cta)
-        stale.append(analyse_capture(capture.buffer, made.layout, made.family, capture.generation).losses.stale)
+        stale.append(sampled(capture, made.layout, made.family).losses.stale)
     assert stale[0] == 0 and stale[2] > 0
 
 

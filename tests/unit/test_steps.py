@@ -7,10 +7,11 @@ import pytest
 
 from fa4top.analysis.trace.events import event_id
 from fa4top.analysis.trace.layout import BEGIN, END, MARK, BufferLayout
-from fa4top.analysis.trace.sample import Analysed, analyse_capture
 from fa4top.analysis.view.account import kernel_account
-from fa4top.records import Geometry
+from fa4top.records import Geometry, TraceSample
+from fa4top.targets.fa4.family import SM100
 from fa4top.targets.sim.trace import LaunchFacts, RoleLog, write_buffer
+from tests.traces import analysed
 
 LAYOUT = BufferLayout(roles=("mma", "softmax0", "softmax1", "correction"), capacity=1024, stride=8)
 STEP, TILE, WAIT_S = event_id("step"), event_id("tile"), event_id("wait S")
@@ -32,10 +33,10 @@ def softmax_log(steps: int = 10, tiles: int = 2) -> RoleLog:
     return log
 
 
-def analyse(logs: dict[str, RoleLog], clock_base: int = 12345, mhz: float = 2000.0) -> Analysed:
+def analyse(logs: dict[str, RoleLog], clock_base: int = 12345, mhz: float = 2000.0) -> TraceSample:
     buffer = np.zeros(LAYOUT.total_bytes, dtype=np.uint8)
     write_buffer(buffer, LAYOUT, logs, LaunchFacts(9, 4, 21, clock_base, 640_000, mhz), LAYOUT.capacity)
-    return analyse_capture(buffer, LAYOUT, "sm100", 9, timeline=True, steps_of_tile=10)
+    return analysed(buffer, LAYOUT, SM100, 9, timeline=True, steps_of_tile=10, cta=4, time_us=45.0)
 
 
 @pytest.mark.parametrize("clock_base", [0, 2**32 - 5000])
@@ -89,10 +90,7 @@ def test_the_timeline_aligns_roles_by_the_clock_of_their_sm() -> None:
 
 
 def test_the_account_adds_up_and_finds_the_last_wave() -> None:
-    sample = analyse({"softmax0": softmax_log()})  # 30 000 cycles at 2000 MHz: 15 us a CTA, 2/3 of it steps
-    record = sample.record(
-        worker="w", plan_id=1, launch=1, time_us=45.0, probe_set="coarse", detail=False, cta=4
-    )  # fmt: skip
+    record = analyse({"softmax0": softmax_log()})  # 30 000 cycles at 2000 MHz: 15 us a CTA, 2/3 of it steps
     geometry = Geometry(grid_ctas=20, sm_count=10, ctas_per_sm=1, tiles=40, steps_per_tile=10, steps_longest=60,
                         persistent=False, flops=1.0)  # fmt: skip
     account = kernel_account(geometry, [record], 44.0, 45.0)

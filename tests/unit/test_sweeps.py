@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4top.analysis.compare.sweeps import measured_point, plateau, same_output, sweep_verdict
+from fa4top.analysis.compare.sweeps import figures, measured_point, plateau, same_output, sweep_verdict
 from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.tables import sweep_rows
 from fa4top.engine.client import Control, connect, start_engine
@@ -28,8 +28,9 @@ from fa4top.records import (
     TraceSample,
 )
 from fa4top.session.reading import read_log
+from fa4top.targets.fa4.family import SM100
 from fa4top.targets.sim.description import DESCRIPTION as SIM
-from fa4top.ui.app import sweep_fields
+from fa4top.ui.screens.sweep import sweep_job
 from tests.conftest import wait_until
 
 Make = Callable[..., Order]
@@ -80,17 +81,14 @@ def sample(period: float, wait: float, rest: float, time_us: float = 1020.0) -> 
 
 def test_a_point_has_medians_and_their_spread() -> None:
     bursts = [CleanBurst(worker="w", plan_id=1, launch=3, times_us=[t, t, 5 * t]) for t in (1000.0, 990.0, 1010.0)]
-    point = measured_point(
-        SweepPoint(sweep_id=1, plan_id=2, series="fp8", value="1/2", status="measured"),
-        bursts,
-        [sample(2000.0, 200.0, 100.0), sample(2100.0, 210.0, 90.0), sample(1900.0, 190.0, 95.0)],
-        GEOMETRY,
-        "hash",
-    )
+    traced = [sample(2000.0, 200.0, 100.0), sample(2100.0, 210.0, 90.0), sample(1900.0, 190.0, 95.0)]
+    found = figures(bursts, traced, GEOMETRY, SM100.role_map)
+    empty = SweepPoint(sweep_id=1, plan_id=2, series="fp8", value="1/2", status="measured")
+    point = measured_point(empty, found, "hash")
     assert point.time_us == 1000.0 and point.tflops == pytest.approx(800.0)
     assert point.tflops_p5 is not None and point.tflops_p95 is not None
     assert point.tflops_p5 < 800.0 < point.tflops_p95
-    assert (point.period_cycles, point.wait_p_cycles, point.wait_p_rest_cycles) == (2000.0, 200.0, 95.0)
+    assert point.period_cycles == 2000.0 and found.waits_cycles == {"wait P": 200.0, "wait P 2nd": 95.0}
     assert point.wait_p_share == pytest.approx(0.1) and point.probe_effect == pytest.approx(0.02)
     assert point.clean_period_cycles == pytest.approx(1000.0 * 1500.0 / 768)
 
@@ -219,10 +217,10 @@ def test_jobs_survive_the_way_through_json() -> None:
 
 
 def test_what_is_typed_becomes_a_sweep() -> None:
-    assert sweep_fields("p_split=1/2, 3/4,1/2", "") == {"knob": "p_split", "values": ["1/2", "3/4"]}
-    assert sweep_fields("a=1", "b=2,3")["series"] == ["2", "3"]
+    assert sweep_job("p_split=1/2, 3/4,1/2", "") == SweepJob(knob="p_split", values=["1/2", "3/4"])
+    assert sweep_job("a=1", "b=2,3").series == ["2", "3"]
     with pytest.raises(ValueError, match="write KNOB=VALUE"):
-        sweep_fields("p_split", "")
+        sweep_job("p_split", "")
 
 
 def test_dangerous_and_unknown_values_are_refused_before_the_start(sim_order: Make) -> None:

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from fa4top.records import Shape
 from fa4top.orders.shapes import ShapeError, format_shape, parse_shape
+from fa4top.records import Shape
 from fa4top.targets.base import Knob, attention_flops
 from fa4top.targets.catalog import TARGETS, UnknownTarget, describe
 from fa4top.targets.fa4 import environment

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fa4top.analysis.trace.layout import BufferLayout
+from fa4top.analysis.trace.layout import H_STATE, H_WRITTEN, STATE_FINISHED, STATE_STARTED, BufferLayout
 from fa4top.targets.cuda.trace_buffer import TraceBuffer
 
 
@@ -69,16 +69,19 @@ def test_a_capture_is_compact_whatever_the_device_has(spread: bool, inflight: bo
     buffer = TraceBuffer(Cupy, layout, inflight, Stream())
     device = np.ctypeslib.as_array((ctypes.c_uint8 * layout.device_bytes).from_address(buffer.address))
     for role in range(3):
-        device[role * 64 : role * 64 + 64] = 10 + role
-        start = layout.slots_offset + role * layout.device_role_bytes
+        header = layout.header(device, role)
+        header[:] = 10 + role
+        # of a role that has finished only what was written is copied, of one that runs all that may have been
+        header[H_WRITTEN], header[H_STATE] = 3 + role, STATE_FINISHED if role < 2 else STATE_STARTED
+        start = layout.slots_at(role)
         device[start : start + layout.role_bytes] = 20 + role
     capture = buffer.capture()
-    assert len(capture) == layout.total_bytes
+    assert [len(slots) for slots in capture.slots] == [3, 4, 16]
     for role in range(3):
-        assert (capture[role * 64 : role * 64 + 64] == 10 + role).all()
-        assert (layout.slots(capture, role).view(np.uint8) == 20 + role).all()
+        assert (capture.headers[role, 7:] == 10 + role).all() and len(capture.headers[role]) == 16
+        assert (capture.slots[role].view(np.uint8) == 20 + role).all()
     device[:] = 0
-    assert capture.any(), "a capture does not change with the next launch"
+    assert all(slots.any() for slots in capture.slots) or inflight, "a capture does not change with the next launch"
 
 
 def test_two_changes_of_who_records_may_be_in_flight() -> None:

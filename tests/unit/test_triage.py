@@ -12,16 +12,20 @@ import pytest
 from click.testing import CliRunner
 
 from fa4top.analysis.sass.kernel import KernelSass, read_kernel
-from fa4top.analysis.triage.rules import Gathered
-from fa4top.analysis.triage.steps import answer, next_experiments, triage
-from fa4top.analysis.view.fold import Fold
-from fa4top.analysis.view.snapshot import RoleView, Snapshot
+from fa4top.analysis.triage.gathered import Gathered
+from fa4top.analysis.triage.steps import answer, triage
 from fa4top.analysis.view.account import Account
-from fa4top.cli.formats.report import markdown, page, write_report
+from fa4top.analysis.view.experiments import next_experiments
+from fa4top.analysis.view.fold import Fold
+from fa4top.analysis.view.results import results
+from fa4top.analysis.view.snapshot import RoleView, Snapshot
+from fa4top.cli.formats.html import page
+from fa4top.cli.formats.markdown import document
+from fa4top.cli.formats.report import write_report
 from fa4top.cli.triage import command
 from fa4top.engine.client import connect, start_engine
-from fa4top.engine.jobs.triage import split_of
-from fa4top.orders.jobs import TriageJob, job_to_data
+from fa4top.orders.command_line import Setting
+from fa4top.orders.jobs import AbJob, SassJob, TriageJob, job_from_data, job_to_data
 from fa4top.orders.order import Order
 from fa4top.records import (
     Check,
@@ -30,6 +34,7 @@ from fa4top.records import (
     Plan,
     Repeats,
     Shape,
+    StepWork,
     SweepPoint,
     SweepState,
     TriageRun,
@@ -37,6 +42,7 @@ from fa4top.records import (
 )
 from fa4top.session.reading import read_log
 from fa4top.targets.base import attention_flops
+from fa4top.targets.catalog import describe
 from tests.conftest import ROOT
 
 Make = Callable[..., Order]
@@ -50,6 +56,7 @@ GEOMETRY = Geometry(
     steps_longest=384,
     persistent=True,
     flops=attention_flops(SHAPE),
+    work=StepWork(qk_format="bf16", pv_format="bf16", exp2_per_element=1.0),
 )
 
 
@@ -122,11 +129,13 @@ HEALTHY = Snapshot(
 )
 
 
+SETTING = Setting(target="fa4", shape=SHAPE, arch="sm_103a")
+TRIES = {"handoff": ("split_P_arrive", ["32", "64", "96"])}
+
+
 def evidence(sass: KernelSass | None = None, **changes: object) -> Gathered:
     snapshot = replace(HEALTHY, **changes)  # type: ignore[arg-type]
-    return Gathered(
-        snapshot, sass, "", "split_P_arrive", frozenset({"split_P_arrive", "num_regs_softmax"}), ("--target", "fa4")
-    )
+    return Gathered(snapshot=snapshot, setting=SETTING, sass=sass, tries=TRIES)
 
 
 def keys(e: Gathered) -> set[str]:
@@ -141,7 +150,7 @@ def kernel() -> KernelSass:
 def test_a_healthy_kernel_is_told_its_limit_and_accused_of_nothing() -> None:
     steps = triage(evidence(), 1)
     assert keys(evidence()) == {"bound"}
-    assert answer(steps).startswith("MMA-bound: the clean period is 1.05 times the tensor floor of 2048 cycles")
+    assert answer(steps).text.startswith("MMA-bound: the clean period is 1.05 times the tensor floor of 2048 cycles")
     by_title = {step.title: step for step in steps}
     assert by_title["trace"].state == "clear"
     assert by_title["trace"].rules_out == "loads, tile overhead, the last wave, the clock, launching"
@@ -200,7 +209,7 @@ def test_every_cause_is_named_with_a_way_to_falsify_it(changes: dict[str, Any], 
     assert keys(e) - {"bound"} == {key}
     finding = next(f for step in triage(e, 1) for f in step.findings if f.key == key)
     assert says in finding.text and finding.falsify and finding.confidence in ("high", "medium", "low")
-    assert answer(triage(e, 1)).startswith(finding.text) or key in (
+    assert answer(triage(e, 1)).text.startswith(finding.text) or key in (
         "clock drop",
         "disagreement",
         "probe effect",
@@ -234,9 +243,9 @@ def test_spills_come_first_and_algebra_waits_for_them() -> None:
     e = evidence(replace(found, spills=63, stack_bytes=112, roles=roles))
     steps = {step.title: step for step in triage(e, 1)}
     assert "112 registers are too few for this compiler" in steps["SASS"].findings[0].text
-    assert steps["SASS"].findings[0].command == "fa4top sass --expect no-spill --listing --target fa4"
+    assert job_from_data(steps["SASS"].findings[0].job) == SassJob()
     assert steps["algebra"].conclusion == "not before step 3 is mended" and steps["SASS"].rules_out == ""
-    assert answer(list(steps.values())).startswith("spills: 63 local loads and stores, 112 bytes of stack")
+    assert answer(list(steps.values())).text.startswith("spills: 63 local loads and stores, 112 bytes of stack")
 
 
 def swept(word: str, change: float, fresh: float | None, contaminated: str = "") -> dict[str, Any]:
@@ -281,7 +290,8 @@ def test_a_better_split_is_quoted_from_fresh_processes() -> None:
     e = evidence(**swept("faster", -5.0, -4.2))
     finding = next(f for step in triage(e, 1) for f in step.findings if f.key == "split")
     assert finding.text == "split_P_arrive 96 is 4.2% faster than 32"
-    assert finding.command == "fa4top ab --tier 2 --a split_P_arrive=32 --b split_P_arrive=96 --target fa4"
+    job = AbJob(a={"split_P_arrive": "32"}, b={"split_P_arrive": "96"}, tier=2)
+    assert job_from_data(finding.job) == job and finding.command.startswith("fa4top ab --a split_P_arrive=32 --b ")
     for quiet in (
         swept("equivalent", -0.2, None),
         swept("faster", -0.4, -0.4),
@@ -296,7 +306,7 @@ def test_a_small_problem_is_said_to_be_one() -> None:
     e = evidence(
         account=Account(0.3, 0.1, 0.6), clean_us=20.0, traced_us=20.0, slowest_us=25.0, clean_period_cycles=4300.0
     )
-    assert keys(e) == {"last wave"} and answer(triage(e, 1)).startswith("60% of the chip idles")
+    assert keys(e) == {"last wave"} and answer(triage(e, 1)).text.startswith("60% of the chip idles")
 
 
 def run(order: Order) -> Snapshot:
@@ -343,15 +353,15 @@ def test_a_setting_that_can_not_be_launched_ends_with_its_reason(sim_order: Make
     assert found.triage is not None and found.triage.state == "failed" and "out of memory" in found.triage.text
 
 
-def test_the_split_is_that_of_target_and_chip(sim_order: Make) -> None:
-    order = sim_order()
-    assert split_of(order)[0] == "p_split"
-    assert split_of(replace(order, target="fa4", arch="sm_103a"))[0] == "split_P_arrive"
-    assert split_of(replace(order, target="fa4", arch="sm_90a")) == ("", [])
+def test_the_split_is_that_of_target_and_chip() -> None:
+    assert describe("sim").to_try("handoff", "sm_103a")[0] == "p_split"
+    assert describe("fa4").to_try("handoff", "sm_103a")[0] == "split_P_arrive"
+    assert describe("fa4").to_try("handoff", "sm_90a") == ("", [])
 
 
 def reported() -> Snapshot:
     steps = tuple(triage(evidence(**swept("faster", -5.0, -4.2)), 7))
+    found = answer(steps)
     run = TriageRun(
         run_id=7,
         target="fa4",
@@ -360,7 +370,9 @@ def reported() -> Snapshot:
         shape=SHAPE,
         knobs={"split_P_arrive": "32"},
         state="done",
-        text=answer(list(steps)),
+        text=found.text,
+        best=found.best,
+        rest=found.rest,
         unsafe=True,
     )
     return replace(HEALTHY, triage=run, triage_steps=steps)
@@ -368,16 +380,22 @@ def reported() -> Snapshot:
 
 def test_the_report_has_answer_evidence_and_commands_and_escapes_what_it_shows(tmp_path: Path) -> None:
     snapshot = reported()
-    text, html = markdown(snapshot, "/tmp/x/20261130-1", ()), page(snapshot, "", ())
-    for words in ("split_P_arrive 96 is 4.2% faster", "UNSAFE", "24 rows against FP32", "fa4top ab --tier 2"):
-        assert words in text and words in html
-    assert "fa4top replay session.jsonl.gz" in text and "/tmp/x" not in text
+    found = results(snapshot)
+    text, html = document(found, "t", replay=True), page(found, "t")
+    for words in (
+        "split_P_arrive 96 is 4.2% faster",
+        "UNSAFE",
+        "24 rows against FP32",
+        "fa4top ab --a split_P_arrive=32",
+    ):
+        assert words in text.replace("\\", "") and words in html
+    assert "fa4top replay session.jsonl.gz" in text
     assert "<script" not in html and "http" not in html.replace("http-equiv", "")
     odd = replace(snapshot, triage=replace(snapshot.triage, text="a < b & c"))  # type: ignore[type-var]
-    assert "a &lt; b &amp; c" in page(odd, "", ())
+    assert "a &lt; b &amp; c" in page(results(odd), "t")
     made = write_report(snapshot, tmp_path / "deep" / "folder", "")
     assert {path.name for path in made} >= {"report.md", "report.html"} and all(path.exists() for path in made)
-    assert next_experiments(snapshot) == ["fa4top ab --tier 2 --a split_P_arrive=32 --b split_P_arrive=96 --target fa4"]
+    assert [finding.key for finding in next_experiments(snapshot.triage_steps)] == ["split"]
 
 
 def test_a_session_without_a_triage_is_refused() -> None:

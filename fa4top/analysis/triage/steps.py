@@ -179,16 +179,6 @@ URGENCY = {"output": 0, "foreign process": 1, "flaky": 1, "spills": 2, "split": 
            "launch": 4, "recompiling": 4, "conversion": 4, "bound": 5}  # fmt: skip
 
 
-def next_experiments(steps: Sequence[TriageStep]) -> list[TriageFinding]:
-    """The findings that propose an experiment, in the steps' order, each experiment once."""
-    found: dict[str, TriageFinding] = {}
-    for step in steps:
-        for finding in step.findings:
-            if finding.command:
-                found.setdefault(finding.command, finding)
-    return list(found.values())
-
-
 @dataclass(frozen=True)
 class Answer:
     """What to act on first, and what else is so; either may be ''."""

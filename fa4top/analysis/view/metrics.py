@@ -137,11 +137,7 @@ METRICS: dict[str, Metric] = {
         unit="cycles",
         clean=False,
         help="95th percentile of the periods",
-        of={
-            RoleView: lambda r: r.p95_cycles,
-            RoleSample: lambda r: r.period_p95_cycles,
-            AbArm: lambda a: a.period_p95_cycles,
-        },
+        of={RoleView: lambda r: r.p95_cycles, RoleSample: lambda r: r.period_p95_cycles},
     ),
     "busy": Metric(
         name="busy",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fa4top.analysis.chip.floors import floor_sentence
 from fa4top.analysis.compare.sweeps import GRID_FROM
-from fa4top.analysis.triage.steps import next_experiments
+from fa4top.analysis.view.experiments import next_experiments
 from fa4top.analysis.view.metrics import METRICS, metrics_of
 from fa4top.analysis.view.sass_figures import sass_rows
 from fa4top.analysis.view.snapshot import RoleView, Snapshot

@@ -49,7 +49,8 @@ def table_lines(table: Table) -> list[str]:
         parts = [f"{cells[i]:<{widths[i]}}" if table.columns[i].left else f"{cells[i]:>{widths[i]}}" for i in kept]
         return ("  " + "  ".join(parts)).rstrip()
 
-    return [table.title, line(heads), *(line(row) for row in table.rows), *(f"  {note}" for note in table.notes)]
+    title = [] if kept and table.title == heads[kept[0]] else [table.title]
+    return [*title, line(heads), *(line(row) for row in table.rows), *(f"  {note}" for note in table.notes)]
 
 
 def step_lines(step: TriageStep) -> list[str]:

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fa4top.analysis.trace.events import WIDE_TILE, event_id
-from fa4top.targets.catalog import load
 from fa4top.targets.fa4.probes import BarrierProbe, KernelProbes, NamedBarrierProbe, ProbeSet, RoleProbes
+from fa4top.targets.references import load
 
 LAYOUT_ID = 1
 

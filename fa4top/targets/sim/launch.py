@@ -34,7 +34,10 @@ AT_ONCE_S = 0.009
 HANG_STEP = 36
 FAULT_AFTER = 6  # traced launches before a worker crashes, hangs or fails
 
-CAPACITY = {SM100.name: (131072, 8), SM90.name: (4096, 16)}  # slots a role, bytes a slot
+LAYOUTS = {
+    SM100.name: BufferLayout(roles=SM100.roles, capacity=131072, stride=8),
+    SM90.name: BufferLayout(roles=SM90.roles[:2], capacity=4096, stride=16),  # the model has two MMA warpgroups
+}
 
 
 def make_launcher(request: LaunchRequest) -> SimLauncher:
@@ -65,8 +68,7 @@ class SimLauncher:
             self._faults,
         )
         self.family, self.arch = chip.family, chip.arch
-        capacity, stride = CAPACITY[self.family.name]
-        self.layout = BufferLayout(roles=self.family.roles, capacity=capacity, stride=stride)
+        self.layout = LAYOUTS[self.family.name]
         self.probe_set = ("detail" if request.detail else "coarse") if request.twin == "traced" else ""
         self.probe_sets = ["coarse", "detail"]
         self.versions = {"sim": "1", "chip data": chip.key}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from fa4top.analysis.triage.steps import next_experiments
+from fa4top.analysis.view.experiments import next_experiments
 from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.analysis.view.words import device_name, shape_text
 from fa4top.orders.command_line import short_command

@@ -1,0 +1,60 @@
+"""What stands in for a worker's interpreter: it has every package, and stops where a real kernel would start.
+
+With PAPER_RUNS in the environment the simulated device answers in the place of every target's kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+STOPPED = "paper: a kernel would start here"
+
+
+def answer_question() -> None:
+    question = json.loads(sys.argv[2])
+    found = {
+        "python": "3.12.0",
+        "executable": "/paper/python",
+        "modules": {name: f"/paper/{name.replace('.', '/')}.py" for name in question["modules"]},
+        "versions": dict.fromkeys(question["distributions"], "1.0"),
+    }
+    print(json.dumps(found))
+
+
+class Stopped(RuntimeError):
+    pass
+
+
+def stop(*_: Any, **__: Any) -> Any:
+    raise Stopped(STOPPED)
+
+
+def run_worker(bootstrap: str) -> None:
+    script = runpy.run_path(bootstrap)
+    sys.path.insert(0, str(Path(bootstrap).resolve().parents[2]))
+    from fa4top.targets.bench import run as bench
+    from fa4top.targets.sim.description import DESCRIPTION as SIM
+    from fa4top.targets.sim.launch import make_launcher
+    from fa4top.worker import loop
+
+    def on_the_simulated_device(request: Any) -> Any:
+        shape = replace(SIM.default_shape, causal=request.shape.causal)
+        return make_launcher(replace(request, target="sim", shape=shape, knobs=SIM.defaults()))
+
+    runs = os.environ.get("PAPER_RUNS")
+    loop.load = lambda reference: on_the_simulated_device if runs else stop  # type: ignore[assignment]
+    bench.Suite = stop  # type: ignore[misc, assignment]
+    sys.exit(script["main"]())
+
+
+if __name__ == "__main__":
+    if Path(sys.argv[1]).name == "probe_interpreter.py":
+        answer_question()
+    else:
+        run_worker(sys.argv[1])

@@ -1,0 +1,135 @@
+"""Every command with its default arguments on a machine with GPUs made of paper, up to where a kernel would start."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fa4top.cli.root import COMMANDS
+from fa4top.orders import exits
+from fa4top.targets.catalog import TARGETS
+from fa4top.targets.fork.find import STAND_IN
+from tests.conftest import ROOT
+from tests.fork.checkout import write_stand_in
+from tests.paper.interpreter import STOPPED
+
+LIVE = str(ROOT / "examples" / "h200-live.jsonl.gz")
+PAPER = ROOT / "tests" / "paper"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a command is called on the paper machine: more words, and the options of the common ones that it has."""
+
+    words: tuple[str, ...] = ()
+    target: bool = False
+    gpu: bool = False
+    json: bool = True
+    kernel: bool = False  # it comes to where a kernel would start
+
+
+COMPARED = {"sim": "handicap=0.25", "builtin": "handicap=0.25", "fa4": "handicap=0.25", "fa4-fork": "handicap=0.25"}
+WAYS: dict[str, Way] = {
+    "top": Way(target=True, gpu=True, json=False, kernel=True),
+    "live": Way(("--seconds", "0.3"), target=True, gpu=True, kernel=True),
+    "ab": Way(("--self-test", "--budget", "2s"), target=True, gpu=True, kernel=True),
+    "sweep": Way(("KNOB",), target=True, gpu=True, kernel=True),
+    "check": Way(("--times", "2"), target=True, gpu=True, kernel=True),
+    "triage": Way(("--seconds", "0.5"), target=True, gpu=True, kernel=True),
+    "bench": Way(("ex2",), gpu=True, kernel=True),
+    "sass": Way(target=True, kernel=True),
+    "doctor": Way(),
+    "knobs": Way(target=True),
+    "replay": Way((LIVE,)),
+    "export": Way((LIVE, "--format", "csv"), json=False),
+    "sessions": Way(),
+    "attach": Way(json=False),
+    "config": Way(),
+    "fork-trace": Way((str(ROOT / "no-such-trace.npy"),)),
+}
+
+
+def test_no_command_is_missing_here() -> None:
+    assert set(WAYS) == set(COMMANDS)
+
+
+@pytest.fixture
+def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Its environment; returns its interpreter."""
+    python = home / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} {PAPER / "interpreter.py"} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(PAPER / "site"), str(ROOT)]))
+    (home / "config.toml").write_text(f'python = "{python}"\n')
+    return python
+
+
+def call(words: list[str], limit_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fa4top", *words],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def fork(home: Path) -> str:
+    """A checkout that is no stand-in, so that it needs a GPU."""
+    top = write_stand_in(home / "checkout")
+    (top / "flash_attn" / "cute" / STAND_IN).unlink()
+    return str(top)
+
+
+def words_of(command: str, target: str, more: bool, home: Path) -> list[str]:
+    way = WAYS[command]
+    knob = TARGETS[target or "sim"].offered()
+    values = f"{knob.name}={','.join(knob.worth_trying[:2])}"
+    words = [command, *(values if word == "KNOB" else word for word in way.words)]
+    words += ["--target", target] if target else []
+    words += ["--fa4-path", fork(home)] if target == "fa4-fork" and command not in ("knobs",) else []
+    words += ["--gpu", "0" if target == "fa4-fork" else "1"] if way.gpu and (more or target == "builtin") else []
+    return words + (["--json"] if way.json and more else [])
+
+
+@pytest.mark.parametrize("more", [False, True], ids=["plain", "with --gpu and --json"])
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [(name, target) for name, way in WAYS.items() for target in (("", *TARGETS) if way.target else ("",))],
+)
+def test_every_command_on_every_target(command: str, target: str, more: bool, machine: Path, home: Path) -> None:
+    way = WAYS[command]
+    done = call(words_of(command, target, more, home))
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said and "Error: " not in said, said[-3000:]
+    if target == "sim" or not way.kernel:
+        good = {exits.OK, exits.USAGE} if command in ("attach", "fork-trace") else {exits.OK, exits.CHECK_FAILED}
+        assert done.returncode in good | ({exits.NOTHING_TO_RUN_ON} if command in ("doctor", "sass") else set()), said
+        return
+    assert done.returncode == exits.FAULT and STOPPED in said, (done.returncode, said[-2000:])
+    if more and way.json and command != "sass":
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        assert records[0]["kind"] == "header" and not any(record["simulated"] for record in records)
+        assert any(record["kind"] == "fault" for record in records)
+
+
+@pytest.mark.parametrize("gpu", ["0", "MIG-bbbb"])
+def test_a_whole_session_with_readings_that_are_not_all_there(
+    machine: Path, gpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAPER_RUNS", "1")
+    done = call(["live", "--target", "fa4", "--gpu", gpu, "--seconds", "0.5", "--json"])
+    assert done.returncode == exits.OK, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    readings = [record["body"] for record in records if record["kind"] == "gpu"]
+    assert readings and readings[0]["sm_clock_mhz"] == 1920 and readings[0]["temperature_c"] == 41
+    assert readings[0]["power_w"] is None and readings[0]["memory_used_mib"] is None
+    assert any(record["kind"] == "trace" for record in records)
