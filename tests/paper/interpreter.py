@@ -27,28 +27,26 @@ def answer_question() -> None:
     print(json.dumps(found))
 
 
-class Stopped(RuntimeError):
-    pass
-
-
-def stop(*_: Any, **__: Any) -> Any:
-    raise Stopped(STOPPED)
-
-
 def run_worker(bootstrap: str) -> None:
     script = runpy.run_path(bootstrap)
     sys.path.insert(0, str(Path(bootstrap).resolve().parents[2]))
     from fa4top.targets.bench import run as bench
+    from fa4top.targets.launcher import TargetError
     from fa4top.targets.sim.description import DESCRIPTION as SIM
     from fa4top.targets.sim.launch import make_launcher
-    from fa4top.worker import loop
+    from fa4top.worker import compiling, loop
 
     def on_the_simulated_device(request: Any) -> Any:
         shape = replace(SIM.default_shape, causal=request.shape.causal)
         return make_launcher(replace(request, target="sim", shape=shape, knobs=SIM.defaults()))
 
-    runs = os.environ.get("PAPER_RUNS")
-    loop.load = lambda reference: on_the_simulated_device if runs else stop  # type: ignore[assignment]
+    def stop(*_: Any, **__: Any) -> Any:
+        raise TargetError("compile error", STOPPED, "use a real machine")
+
+    def load(reference: str) -> Any:
+        return on_the_simulated_device if os.environ.get("PAPER_RUNS") else stop
+
+    loop.load = compiling.load = load
     bench.Suite = stop  # type: ignore[misc, assignment]
     sys.exit(script["main"]())
 

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fa4top.cli.root import COMMANDS
@@ -16,6 +17,7 @@ from fa4top.orders import exits
 from fa4top.targets.catalog import TARGETS
 from fa4top.targets.fork.find import STAND_IN
 from tests.conftest import ROOT
+from tests.fork.buffers import buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
 from tests.paper.interpreter import STOPPED
 
@@ -34,12 +36,19 @@ class Way:
     kernel: bool = False  # it comes to where a kernel would start
 
 
-COMPARED = {"sim": "handicap=0.25", "builtin": "handicap=0.25", "fa4": "handicap=0.25", "fa4-fork": "handicap=0.25"}
+# how those end that come to no kernel, where that is not in peace
+ENDS = {
+    "top": {exits.OK, exits.USAGE},
+    "replay": {exits.OK, exits.USAGE},  # no terminal here
+    "sass": {exits.USAGE},  # nothing to compile without a GPU
+    "attach": {exits.NOTHING_TO_RUN_ON},
+    "doctor": {exits.OK, exits.NOTHING_TO_RUN_ON},
+}
 WAYS: dict[str, Way] = {
     "top": Way(target=True, gpu=True, json=False, kernel=True),
     "live": Way(("--seconds", "0.3"), target=True, gpu=True, kernel=True),
     "ab": Way(("--self-test", "--budget", "2s"), target=True, gpu=True, kernel=True),
-    "sweep": Way(("KNOB",), target=True, gpu=True, kernel=True),
+    "sweep": Way(("handicap=0,0.25",), target=True, gpu=True, kernel=True),
     "check": Way(("--times", "2"), target=True, gpu=True, kernel=True),
     "triage": Way(("--seconds", "0.5"), target=True, gpu=True, kernel=True),
     "bench": Way(("ex2",), gpu=True, kernel=True),
@@ -51,7 +60,7 @@ WAYS: dict[str, Way] = {
     "sessions": Way(),
     "attach": Way(json=False),
     "config": Way(),
-    "fork-trace": Way((str(ROOT / "no-such-trace.npy"),)),
+    "fork-trace": Way(("TRACE",)),
 }
 
 
@@ -65,6 +74,7 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python = home / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {PAPER / "interpreter.py"} "$@"\n')
     python.chmod(0o755)
+    monkeypatch.setenv("PAPER_TAG", home.name)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(PAPER / "site"), str(ROOT)]))
     (home / "config.toml").write_text(f'python = "{python}"\n')
     return python
@@ -91,9 +101,9 @@ def fork(home: Path) -> str:
 
 def words_of(command: str, target: str, more: bool, home: Path) -> list[str]:
     way = WAYS[command]
-    knob = TARGETS[target or "sim"].offered()
-    values = f"{knob.name}={','.join(knob.worth_trying[:2])}"
-    words = [command, *(values if word == "KNOB" else word for word in way.words)]
+    trace = home / "trace.npy"
+    np.save(trace, buffer({(0, 0): mma(900, 40), (0, 1): softmax(1000, 40, False)}, 1, 40_000))
+    words = [command, *(str(trace) if word == "TRACE" else word for word in way.words)]
     words += ["--target", target] if target else []
     words += ["--fa4-path", fork(home)] if target == "fa4-fork" and command not in ("knobs",) else []
     words += ["--gpu", "0" if target == "fa4-fork" else "1"] if way.gpu and (more or target == "builtin") else []
@@ -109,15 +119,14 @@ def test_every_command_on_every_target(command: str, target: str, more: bool, ma
     way = WAYS[command]
     done = call(words_of(command, target, more, home))
     said = done.stdout + done.stderr
-    assert "Traceback" not in said and "Error: " not in said, said[-3000:]
-    if target == "sim" or not way.kernel:
-        good = {exits.OK, exits.USAGE} if command in ("attach", "fork-trace") else {exits.OK, exits.CHECK_FAILED}
-        assert done.returncode in good | ({exits.NOTHING_TO_RUN_ON} if command in ("doctor", "sass") else set()), said
+    assert "Traceback" not in (done.stderr if way.json and more else said), said[-3000:]
+    if not way.kernel or (command == "sass" and target in ("sim", "fa4-fork")):
+        assert done.returncode in ENDS.get(command, {exits.OK}), said[-2000:]
         return
-    assert done.returncode == exits.FAULT and STOPPED in said, (done.returncode, said[-2000:])
+    assert STOPPED in said and done.returncode != exits.OK, (done.returncode, said[-2000:])
     if more and way.json and command != "sass":
         records = [json.loads(line) for line in done.stdout.splitlines()]
-        assert records[0]["kind"] == "header" and not any(record["simulated"] for record in records)
+        assert records[0]["kind"] == "header" and {r.get("simulated", False) for r in records} == {target == "sim"}
         assert any(record["kind"] == "fault" for record in records)
 
 
@@ -130,6 +139,7 @@ def test_a_whole_session_with_readings_that_are_not_all_there(
     assert done.returncode == exits.OK, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     readings = [record["body"] for record in records if record["kind"] == "gpu"]
+    readings = [body for body in readings if body["name"].startswith("NVIDIA")]
     assert readings and readings[0]["sm_clock_mhz"] == 1920 and readings[0]["temperature_c"] == 41
     assert readings[0]["power_w"] is None and readings[0]["memory_used_mib"] is None
     assert any(record["kind"] == "trace" for record in records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,9 +18,10 @@ class NVMLError_NotSupported(NVMLError):
 
 NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU, NVML_FI_DEV_POWER_INSTANT = 1, 2, 0, 186
 
+TAG = os.environ.get("PAPER_TAG", "0")  # tests run side by side, and a GPU is held by its UUID
 GPUS: list[dict[str, Any]] = [
-    {"uuid": "GPU-aaaa-0001", "name": "NVIDIA GB300", "capability": (10, 3), "migs": []},
-    {"uuid": "GPU-bbbb-0002", "name": "NVIDIA H200", "capability": (9, 0), "migs": ["MIG-bbbb-0007"]},
+    {"uuid": f"GPU-aaaa-{TAG}", "name": "NVIDIA GB300", "capability": (10, 3), "migs": []},
+    {"uuid": f"GPU-bbbb-{TAG}", "name": "NVIDIA H200", "capability": (9, 0), "migs": [f"MIG-bbbb-{TAG}"]},
 ]
 ALL = [uuid for gpu in GPUS for uuid in (gpu["uuid"], *gpu["migs"])]
 
