@@ -23,12 +23,12 @@ from typing import Any
 import click
 
 from fa4top.cli.choose import make_order
-from fa4top.cli.options import run_options
+from fa4top.cli.options import RunOptions, run_options
 from fa4top.engine import pace
+from fa4top.engine.host import Host
 from fa4top.engine.jobs import ab
 from fa4top.engine.jobs import arms as arms_module
 from fa4top.engine.jobs.arms import Blocks
-from fa4top.engine.live import LiveProgram
 from fa4top.engine.sessionlog import SessionLog
 from fa4top.orders.jobs import AbJob
 from fa4top.orders.order import Order
@@ -42,7 +42,7 @@ KNOWN = ("0.25", "1")  # percent; the delay kernel runs for no time in arm A
 @run_options
 def order_of(**options: Any) -> Order:
     """The same options as every command of fa4top."""
-    return make_order(load_config(), options, wait_gpu_s=60.0, idle_limit_s=5.0)
+    return make_order(load_config(), RunOptions(**options), wait_gpu_s=60.0, idle_limit_s=5.0)
 
 
 def order_for(folder: str, shape: str) -> Order:
@@ -55,7 +55,7 @@ def order_for(folder: str, shape: str) -> Order:
 class Runs:
     """One pair of arms, run after run."""
 
-    def __init__(self, host: LiveProgram, job: AbJob) -> None:
+    def __init__(self, host: Host, job: AbJob) -> None:
         self._host, self._job = host, job
         self._orders = ab.arm_orders(host.order, job)[0]
         self._first = ab._Run(host, job, self._orders)
@@ -83,8 +83,7 @@ class Runs:
     async def end(self) -> None:
         """End the workers."""
         for arm in self._first._arms.values():
-            await self._host.end_worker(arm.clean)
-            await self._host.end_worker(arm.traced)
+            await self._host.end(*arm.twins.workers.values())
 
 
 async def main(what: str, numbers: list[str]) -> None:
@@ -97,18 +96,19 @@ async def main(what: str, numbers: list[str]) -> None:
     seed = int(numbers[4]) if len(numbers) > 4 else 0
     with tempfile.TemporaryDirectory() as folder:
         order = order_for(folder, shape)
-        host = LiveProgram(order, SessionLog(Path(order.folder) / "log.jsonl", order.simulated), lambda *_: None)
-        await host._take_gpu()
+        host = Host(order, SessionLog(Path(order.folder) / "log.jsonl", order.simulated), lambda *_: None)
+        await host.gpu.take(lambda *_: None)
         try:
             if what == "aa":
                 await against_itself(host, pairs, runs, blocks, seed)
             else:
                 await known(host, pairs, runs)
         finally:
-            await host.close()
+            await host.pool.close()
+            host.gpu.release()
 
 
-async def against_itself(host: LiveProgram, pairs: int, runs: int, blocks: int, seed: int) -> None:
+async def against_itself(host: Host, pairs: int, runs: int, blocks: int, seed: int) -> None:
     false, done, estimates, spreads, rejected = 0, 0, [], [], 0
     for pair in range(pairs):
         arms = Runs(host, AbJob())
@@ -136,7 +136,7 @@ async def against_itself(host: LiveProgram, pairs: int, runs: int, blocks: int, 
     )
 
 
-async def known(host: LiveProgram, pairs: int, runs: int) -> None:
+async def known(host: Host, pairs: int, runs: int) -> None:
     for percent in KNOWN:
         times, found, estimates = [], 0, []
         for pair in range(pairs):

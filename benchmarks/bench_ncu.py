@@ -35,7 +35,7 @@ def launch() -> int:
     from fa4top.targets.bench.suite import SUITE
 
     run.REPEATS = 1
-    bench = run.Bench("ncu", 0, "", run=True)
+    bench = run.Suite("ncu", 0, "", run=True)
     for name in NAMES:
         kernel = next(kernel for kernel in SUITE if kernel.name == name)
         cycles = bench.cycles(kernel, build(kernel, bench.arch), THREADS)

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from fa4top.analysis.trace.sample import analyse_capture
+from fa4top.analysis.trace.sample import Sampling, trace_sample
 from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.base import attention_flops
@@ -30,6 +30,7 @@ SETTINGS: tuple[dict[str, str], ...] = (
     {"pv_mode": "fp8", "fp8_scale": "multiply"},
 )
 BURST = 3
+SAMPLING = Sampling(worker="w", plan_id=1, launch=1, probe_set="coarse", detail=False)
 
 
 def make(chosen: dict[str, str], twin: str) -> BuiltinLauncher:
@@ -59,7 +60,7 @@ def main() -> int:
             times.append((base, idle, capture.time_us))
             time.sleep(0.005)
         base, idle, recording = np.median(np.array(times), axis=0)
-        found = analyse_capture(capture.buffer, traced.layout, traced.family, capture.generation)
+        found = trace_sample(capture, traced.layout, traced.family, SAMPLING)
         mma = next(role for role in found.roles if role.role == "mma")
         waits = ", ".join(f"{cause} {cycles:.0f}" for cause, cycles in mma.waits_cycles.items())
         name = " ".join(f"{knob}={value}" for knob, value in chosen.items()) or "default"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from fa4top.analysis.chip.floors import RATES, sass_floors
+from fa4top.analysis.chip.floors import chip_rates, sass_floors
 from fa4top.analysis.sass.compare import step_of
 from fa4top.engine.sass_reading import Wanted, read_setting
 from fa4top.targets.fa4.description import DESCRIPTION
@@ -38,7 +38,9 @@ def main() -> None:
         assert role is not None
         floors = sass_floors(role.step_units, role.step_mix.ex2, arch)
         assert floors is not None
-        tensor = 4.0 * ELEMENTS * 128 / RATES[arch].tensor[dtype]
+        rates = chip_rates(arch, [])
+        assert rates is not None
+        tensor = 4.0 * ELEMENTS * 128 / rates.tensor[dtype]
         period = tensor / published["tensor"] * 100.0
         cells = []
         for name, unit in (("xu", "exp2"), ("fma", "fma"), ("alu", "alu"), ("issue", "issue")):

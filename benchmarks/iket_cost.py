@@ -21,10 +21,10 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from fa4top.targets.base import parse_shape  # noqa: E402
+from fa4top.orders.commands import LaunchRequest  # noqa: E402
+from fa4top.orders.shapes import parse_shape  # noqa: E402
 from fa4top.targets.fa4.description import DESCRIPTION  # noqa: E402
 from fa4top.targets.fa4.launch import Fa4Launcher  # noqa: E402
-from fa4top.targets.launcher import LaunchRequest  # noqa: E402
 
 
 def install_iket(kernel: Any) -> None:
@@ -66,7 +66,9 @@ class Variants:
     """Compiles the same launch several times with different wrappers around the kernel class."""
 
     def __init__(self, shape: Any) -> None:
-        request = LaunchRequest("fa4", shape, {k.name: k.default for k in DESCRIPTION.knobs}, "clean", 0, 0, "")
+        request = LaunchRequest(
+            target="fa4", shape=shape, knobs=DESCRIPTION.defaults(), twin="clean", seed=0, gpu_uuid=""
+        )
         self.launcher = Fa4Launcher(request)
         self.launcher.compile(lambda text, progress: None)
         self.launcher.check()
@@ -109,10 +111,10 @@ def main() -> None:
     variants = Variants(parse_shape(options.shape, DESCRIPTION.default_shape))
     variants.compile("clean again")
     launcher = variants.launcher
-    from fa4top.targets.fa4 import inject
+    from fa4top.targets.fa4 import injection
 
     probes = launcher._probes
-    inject.install(probes, probes.sets[0], launcher._buffer.address, launcher._buffer.config_address)
+    injection.install(probes, probes.sets[0], launcher._buffer.address, launcher._buffer.config_address)
     variants.compile("coarse")
     install_iket(variants.modules[0])
     variants.compile("iket")

@@ -27,13 +27,13 @@ from typing import Any
 import click
 
 from fa4top.cli.choose import make_order
-from fa4top.cli.options import run_options
+from fa4top.cli.options import RunOptions, run_options
 from fa4top.engine.client import Control, connect, start_engine
+from fa4top.orders.jobs import job_to_data
 from fa4top.orders.order import Order
 from fa4top.records import AbArm, AbState, CleanBurst, EngineState, Envelope, HangReport
 from fa4top.session.config import load_config
 from fa4top.session.reading import read_log
-from fa4top.ui.app import ab_fields
 
 WATCH_S = 4.0
 
@@ -42,7 +42,7 @@ WATCH_S = 4.0
 @run_options
 def order_of(**options: Any) -> Order:
     """The same options as every command of fa4top."""
-    return make_order(load_config(), options, wait_gpu_s=60.0, idle_limit_s=60.0)
+    return make_order(load_config(), RunOptions(**options), wait_gpu_s=60.0, idle_limit_s=60.0)
 
 
 def records(order: Order, since: int = 0) -> list[Envelope]:
@@ -64,7 +64,8 @@ def latency(order: Order, control: Control, settings: list[str]) -> None:
     for setting in settings:
         time.sleep(16.0 if order.target == "fa4" else 4.0)  # workers that stand by import meanwhile
         began = time.monotonic_ns()
-        answer = control.ask({"do": "job", "job": {"kind": "ab", **ab_fields(setting, "1%"), "budget_s": 4.0}})
+        job = replace(ab_job(setting, "1%"), budget_s=4.0, until_decided=False)
+        answer = control.ask({"do": "job", "job": job_to_data(job)})
         assert answer["ok"], answer
 
         def first(since: int = began) -> Envelope | None:

@@ -22,8 +22,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from fa4top.orders.shapes import format_shape, parse_shape  # noqa: E402
 from fa4top.records import Shape  # noqa: E402
-from fa4top.targets.base import format_shape, parse_shape  # noqa: E402
 from fa4top.targets.fa4.description import DESCRIPTION  # noqa: E402
 
 

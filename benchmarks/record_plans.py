@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from fa4top.cli.choose import make_order  # noqa: E402
+from fa4top.cli.options import RunOptions  # noqa: E402
 from fa4top.engine.client import connect, start_engine  # noqa: E402
 from fa4top.records import Fault, Notice, TraceSample  # noqa: E402
 from fa4top.session.config import Config  # noqa: E402
@@ -49,15 +50,10 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--rate", type=float, default=4.0)
     options = parser.parse_args()
-    defaults = {
-        "interpreter": "", "target": options.target, "gpu": "", "settings": (), "shape": "", "dtype": "",
-        "causal": None, "sim_fault": "", "unsafe": False, "no_record": False, "record_folder": "", "seed": 0,
-        "detail": False, "inflight": False, "probe_set": "", "wait_gpu": 0.0, "idle_limit": None,
-    }  # fmt: skip
     from dataclasses import replace
 
     order = replace(
-        make_order(Config(), defaults, wait_gpu_s=0.0, idle_limit_s=30.0), rounds_per_s=options.rate,
+        make_order(Config(), RunOptions(target=options.target), idle_limit_s=30.0), rounds_per_s=options.rate,
         argv=["fa4top", "--target", options.target],
     )  # fmt: skip
     process = start_engine(order)

@@ -32,7 +32,7 @@ def sampled(
     **named: Any,
 ) -> TraceSample:
     """The record of one capture."""
-    facts = {"worker": "w", "plan_id": 1, "launch": 1, "detail": False} | named
+    facts: dict[str, Any] = {"worker": "w", "plan_id": 1, "launch": 1, "detail": False} | named
     sampling = Sampling(**facts, probe_set=probe_set, timeline=timeline, steps_of_tile=steps_of_tile)
     return trace_sample(capture, layout, family, sampling)
 

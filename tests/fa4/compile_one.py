@@ -54,7 +54,7 @@ def main(arch: str, probe_set: str, causal: bool, shape_text: str, dtype: str, c
                 "clocks": len(re.findall("SR_CLOCK", text)),
                 "local_accesses": kernel.spills,
                 "local_in_loops": sum(spill_sites(graph.instructions(loop)) for loop in inner),
-                "geometry": asdict(made.geometry),
+                "geometry": asdict(made.geometry) if made.geometry else {},
             }
         )
     )

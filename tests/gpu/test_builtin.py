@@ -9,10 +9,11 @@ import sys
 
 import pytest
 
-from fa4top.analysis.trace.sample import analyse_capture
 from fa4top.orders.commands import LaunchRequest
 from fa4top.records import Shape
 from fa4top.targets.builtin.description import DESCRIPTION, shape_problem
+from fa4top.targets.builtin.family import BUILTIN
+from tests.traces import sampled
 
 pytestmark = pytest.mark.gpu
 
@@ -94,7 +95,7 @@ def test_probes_change_nothing_and_lose_nothing(mode: dict[str, str], detail: bo
     assert traced.check().output_hash == base  # type: ignore[attr-defined]
     for cta in (0, 5, 127):
         capture = traced.traced_launch(cta)  # type: ignore[attr-defined]
-        found = analyse_capture(capture.buffer, traced.layout, "builtin", capture.generation)  # type: ignore[attr-defined]
+        found = sampled(capture, traced.layout, BUILTIN)  # type: ignore[attr-defined]
         assert (found.losses.dropped, found.losses.unmatched, found.losses.stale) == (0, 0, 0)
         roles = {role.role: role for role in found.roles}
         assert {name: role.steps for name, role in roles.items() if name != "load"} == {
@@ -119,6 +120,7 @@ def fa4top(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 LOST = """
+from tests.traces import sampled
 from tests.gpu.test_builtin import SHAPES, launcher
 launcher(SHAPES[5], {"lost_signal": "on"}).check()
 """
