@@ -34,6 +34,7 @@ from fa4top.orders.order import Order
 from fa4top.records import AbArm, AbState, CleanBurst, EngineState, Envelope, HangReport
 from fa4top.session.config import load_config
 from fa4top.session.reading import read_log
+from fa4top.ui.screens.ab import ab_job
 
 WATCH_S = 4.0
 
