@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # a CPU build of torch is enough to compile the kernels; other versions of torch may pull gigabytes
 FA4_TORCH ?= torch==2.13.0
+# every engine and worker is a process of its own: importing from source each time would double what the tests take
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test test-fa4 test-kernels lint bench wheels clean
 

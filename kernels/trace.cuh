@@ -23,6 +23,16 @@
 namespace fa4top {
 
 enum Kind : u32 { kBegin = 0, kEnd = 1, kMark = 2 };
+constexpr u32 kHeaderBytes = 64, kEventBytes = 8, kGenerationShift = 22, kEventShift = 2;
+
+// What stands in front of a role's events.
+struct RoleHeader {
+  u32 layout, generation, written, dropped, sm, cta, state, unused;
+  u64 timer_begin, clock_begin, timer_end, clock_end;
+};
+static_assert(sizeof(RoleHeader) == kHeaderBytes, "a role's header");
+enum Layout : u32 { kEventsOf8Bytes = 1 };
+enum State : u32 { kStarted = 1, kFinished = 2 };
 
 // By value in the kernel's parameters. With probes off both pointers may be null.
 struct Trace {
@@ -44,33 +54,34 @@ class Recorder {
     const u32 cta = trace.config[0], generation = trace.config[1];
     const u32 own = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
     const bool records = elected && own == cta;
-    slots_ = reinterpret_cast<u64>(trace.buffer) + FA4TOP_ROLES * 64 + static_cast<u64>(role) * FA4TOP_CAPACITY * 8;
-    generation_ = generation << 22;
+    slots_ = reinterpret_cast<u64>(trace.buffer) + FA4TOP_ROLES * kHeaderBytes +
+             static_cast<u64>(role) * FA4TOP_CAPACITY * kEventBytes;
+    generation_ = generation << kGenerationShift;
     slot_ = records ? 0 : kNever;
     if (records) {
-      u32* words = header();
-      words[0] = 1;  // layout: 8-byte events
-      words[1] = generation;
-      words[2] = words[3] = 0;
-      words[4] = sm_id();
-      words[5] = own;
-      words[6] = 1;  // started
-      anchor(words + 8);
+      RoleHeader& words = header();
+      words.layout = kEventsOf8Bytes;
+      words.generation = generation;
+      words.written = words.dropped = 0;
+      words.sm = sm_id();
+      words.cta = own;
+      words.state = kStarted;
+      anchor(words.timer_begin, words.clock_begin);
     }
   }
 
-  __device__ __forceinline__ void record(u32 event, u32 kind) { store(event << 2 | kind, clock()); }
+  __device__ __forceinline__ void record(u32 event, u32 kind) { store(event << kEventShift | kind, clock()); }
 
   // Counts and end anchors; without it the role reads as unfinished.
   __device__ __forceinline__ void finish() {
     if (slot_ >= kNever) return;
     // a pair that met the end of the buffer left the last slot empty
     const u32 kept = slot_ <= FA4TOP_CAPACITY ? slot_ : FA4TOP_CAPACITY - 1;
-    u32* words = header();
-    words[2] = kept;
-    words[3] = slot_ - kept;
-    anchor(words + 12);
-    words[6] = 2;  // finished
+    RoleHeader& words = header();
+    words.written = kept;
+    words.dropped = slot_ - kept;
+    anchor(words.timer_end, words.clock_end);
+    words.state = kFinished;
   }
 
  private:
@@ -93,13 +104,15 @@ class Recorder {
     asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
     return id;
   }
-  __device__ __forceinline__ static void anchor(u32* words) {
+  __device__ __forceinline__ static void anchor(u64& kept_timer, u64& kept_clock) {
     u64 timer, clock;
     asm volatile("mov.u64 %0, %%globaltimer; mov.u64 %1, %%clock64;" : "=l"(timer), "=l"(clock)::"memory");
-    reinterpret_cast<u64*>(words)[0] = timer;
-    reinterpret_cast<u64*>(words)[1] = clock;
+    kept_timer = timer;
+    kept_clock = clock;
   }
-  __device__ __forceinline__ u32* header() const { return reinterpret_cast<u32*>(trace_.buffer + role_ * 64); }
+  __device__ __forceinline__ RoleHeader& header() const {
+    return *reinterpret_cast<RoleHeader*>(trace_.buffer + role_ * kHeaderBytes);
+  }
   const Trace& trace_;  // in the kernel's parameters: costs no registers
   const u32 role_;
   u64 slots_;
@@ -112,14 +125,14 @@ class Recorder {
     asm volatile(
         "{ .reg .pred p; setp.lt.u32 p, %2, %6; @p st.global.v2.b32 [%0], {%1, %3};"
         " @p st.global.v2.b32 [%0+8], {%4, %5}; }" ::"l"(slots_ + slot_ * 8ull),
-        "r"(generation_ | event << 2 | kBegin), "r"(late.end ? slot_ : kNever), "r"(late.begin),
-        "r"(generation_ | event << 2 | kEnd), "r"(late.end), "n"(FA4TOP_CAPACITY - 1)
+        "r"(generation_ | event << kEventShift | kBegin), "r"(late.end ? slot_ : kNever), "r"(late.begin),
+        "r"(generation_ | event << kEventShift | kEnd), "r"(late.end), "n"(FA4TOP_CAPACITY - 1)
         : "memory");
     slot_ += late.end ? 2 : 0;
     late.end = 0;
   }
   __device__ __forceinline__ void note(Late& late) { late.begin = clock(); }
-  __device__ __forceinline__ void flush_mark(u32 event, const Late& late) { store(event << 2 | kMark, late.begin); }
+  __device__ __forceinline__ void flush_mark(u32 event, const Late& late) { store(event << kEventShift | kMark, late.begin); }
   __device__ __forceinline__ void wait_late(u32 event, Late& late, u32 barrier, u32 parity) {
     if (barrier_test(barrier, parity)) return;
     late.begin = clock();
@@ -131,7 +144,7 @@ class Recorder {
         " add.u32 tries, tries, 1; setp.eq.u32 q, tries, %2; @!q bra FA4TOP_AGAIN;"
         " setp.lt.u32 q, %4, %7; mad.wide.u32 slot, %4, 8, %3; @q st.global.v2.b32 [slot], {%5, %6};"
         " bra FA4TOP_AGAIN; FA4TOP_READY: }" ::"r"(barrier),
-        "r"(parity), "n"(kShownAfter), "l"(slots_), "r"(slot_), "r"(generation_ | event << 2 | kBegin), "r"(late.begin),
+        "r"(parity), "n"(kShownAfter), "l"(slots_), "r"(slot_), "r"(generation_ | event << kEventShift | kBegin), "r"(late.begin),
         "n"(FA4TOP_CAPACITY)
         : "memory");
     late.end = clock();

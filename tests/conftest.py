@@ -21,6 +21,9 @@ from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
 ROOT = Path(__file__).resolve().parent.parent
+# tests run side by side, in many short processes: each has one thread, and imports what another one has compiled
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from math import isfinite
 
 
@@ -52,8 +53,8 @@ def margin_share(text: str) -> float:
     """
     match = re.fullmatch(r"\s*([\d.]+)\s*(%?)\s*", text)
     try:
-        share = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
-    except ValueError:
+        share = float(Decimal(match[1]) / (100 if match[2] else 1)) if match else 0.0
+    except InvalidOperation:
         share = 0.0
     if not 0.0 < share < 0.5:
         raise ValueError(f"margin {text}: write a share between 0 and 50%, for example 1%")
@@ -62,7 +63,7 @@ def margin_share(text: str) -> float:
 
 def margin_text(share: float) -> str:
     """A share as ``margin_share`` reads it."""
-    return f"{100.0 * share:.10g}%"
+    return f"{(100 * Decimal(repr(share))).normalize():f}%"
 
 
 def budget_seconds(text: str) -> float:
@@ -83,4 +84,4 @@ def budget_seconds(text: str) -> float:
 
 def budget_text(seconds: float) -> str:
     """Seconds as ``budget_seconds`` reads them."""
-    return f"{seconds:.10g}s"
+    return f"{Decimal(repr(seconds)).normalize():f}s"

@@ -23,7 +23,7 @@ async def test_a_triage_shows_its_steps_and_its_answer(size: tuple[int, int]) ->
         await pilot.press("6")
         await until(pilot, lambda: isinstance(app.screen, TriageScreen) and "throughputs" in text(app))
         shown = text(app)
-        assert "p_split 3/4 is 5.0% faster than 1/2" in shown and "REPLAY" in shown
+        assert "p_split 3/4 is 5.1% faster than 1/2" in shown and "REPLAY" in shown
         await pilot.press("end")
         await until(pilot, lambda: "6 checks" in text(app) and "rules out: wrong results" in text(app))
         for pane in app.screen.query(Lines):

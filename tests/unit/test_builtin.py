@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from fa4top.analysis.trace import layout
 from fa4top.analysis.trace.decode import decode_events
+from fa4top.analysis.trace.events import EVENTS
 from fa4top.analysis.trace.layout import BEGIN, END, MARK
 from fa4top.records import Shape
+from fa4top.resources import resource_folder
 from fa4top.targets import reference
 from fa4top.targets.base import HANDICAP
 from fa4top.targets.builtin.build import LAYOUT, macros, shared_bytes
 from fa4top.targets.builtin.description import DESCRIPTION, setting_hazard, shape_problem
 from fa4top.targets.builtin.geometry import kernel_geometry
 from fa4top.targets.builtin.split import handoff, whole_part
+from fa4top.targets.cuda.compile import event_name, events_header
 from fa4top.targets.handoff import Handoff
 from tests.traces import make_tag
 
@@ -136,23 +141,40 @@ def test_late_order_survives_a_wrap_of_the_clock() -> None:
 
 
 def test_the_layout_is_what_the_header_file_says() -> None:
-    from fa4top.resources import resource_folder
-
     text = (resource_folder("kernels") / "trace.cuh").read_text()
     assert f"#define FA4TOP_CAPACITY {LAYOUT.capacity}" in text and f"#define FA4TOP_ROLES {len(LAYOUT.roles)}" in text
+    shifts = f"kHeaderBytes = {layout.HEADER_BYTES}, kEventBytes = {LAYOUT.stride}, kGenerationShift = "
+    assert f"{shifts}{layout.GENERATION_SHIFT}, kEventShift = 2;" in text
+    assert f"kBegin = {layout.BEGIN}, kEnd = {layout.END}, kMark = {layout.MARK} " in text
+    assert f"kStarted = {layout.STATE_STARTED}, kFinished = {layout.STATE_FINISHED} " in text
+    header = re.search(r"struct RoleHeader {\s+u32 ([^;]*);\s+u64 ([^;]*);", text)
+    assert header is not None
+    words, pairs = (group.split(", ") for group in header.groups())
+    places = {**{name: n for n, name in enumerate(words)}, **{name: len(words) + 2 * n for n, name in enumerate(pairs)}}
+    assert places.pop("unused") == 7
+    assert places == {
+        "layout": layout.H_LAYOUT,
+        "generation": layout.H_GENERATION,
+        "written": layout.H_WRITTEN,
+        "dropped": layout.H_DROPPED,
+        "sm": layout.H_SM,
+        "cta": layout.H_CTA,
+        "state": layout.H_STATE,
+        "timer_begin": layout.H_TIMER_BEGIN,
+        "clock_begin": layout.H_CLOCK_BEGIN,
+        "timer_end": layout.H_TIMER_END,
+        "clock_end": layout.H_CLOCK_END,
+    }
 
 
-def test_event_ids_in_the_kernel_are_those_of_the_decoder() -> None:
-    import re
-
-    from fa4top.analysis.trace.events import BY_ID
-    from fa4top.resources import resource_folder
-
-    text = (resource_folder("kernels") / "attention_sm90.cu").read_text()
-    names = {"Step": "step", "Tile": "tile", "WaitKV": "wait KV", "WaitP": "wait P", "WaitPRest": "wait P 2nd",
-             "WaitS": "wait S", "WaitQ": "wait Q", "Epilogue": "epilogue", "RowMax": "row max", "Exp2": "exp2",
-             "WaitFreeP": "wait P free", "WaitFreeKV": "wait slot", "WaitSum": "wait sum",
-             "WaitFreeS": "wait S free"}  # fmt: skip
-    block = text[text.index("enum Event") : text.index("};", text.index("enum Event"))]
-    found = {name: int(number) for name, number in re.findall(r"k(\w+) = (\d+)", block)}
-    assert {name: BY_ID[number].name for name, number in found.items()} == names
+def test_kernels_take_event_ids_from_the_decoder() -> None:
+    text = events_header()
+    assert "  kWaitP2nd = 8,  // wait P 2nd\n" in text
+    numbers = {name: int(number) for name, number in re.findall(r"(k\w+) = (\d+),", text)}
+    assert numbers == {event_name(event): event.id for event in EVENTS}
+    used = set()
+    for path in (resource_folder("kernels") / "attention").glob("*.cuh"):
+        call = r"(?:wait_late|traced_wait|mark|flush|begin|end)\((?:recorder, )?event::(k[A-Z]\w*)"
+        used |= set(re.findall(call, path.read_text()))
+        assert not re.search(r"enum Event", path.read_text())
+    assert used <= set(numbers) and {"kStep", "kTile", "kWaitP", "kWaitP2nd", "kWaitS", "kExp2"} <= used

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from fa4top.analysis.trace.layout import BufferLayout
 from fa4top.records import Shape
 from fa4top.targets.builtin.description import ARCH
@@ -16,6 +18,10 @@ from fa4top.targets.launcher import Compiled, TargetError
 SOURCE = "attention_sm90.cu"
 LAYOUT = BufferLayout(roles=BUILTIN.roles, capacity=131072, stride=8, late=True)
 THREADS = 512
+# the kernel's struct Problem
+PROBLEM = np.dtype(
+    [("batch", "i4"), ("heads", "i4"), ("kv_heads", "i4"), ("queries", "i4"), ("keys", "i4"), ("scale_log2", "f4")]
+)
 TRACE_LEVELS = {"": 0, "coarse": 1, "detail": 2}
 
 
@@ -34,6 +40,8 @@ def macros(shape: Shape, knobs: dict[str, str], trace: int) -> dict[str, int | s
         "FOLD_SCALE": int(knobs["fp8_scale"] == "folded"),
         "TILE_ORDER": tile_order(knobs, shape.causal),
         "LOST_SIGNAL": int(knobs["lost_signal"] == "on"),
+        "SHARED_BYTES": shared_bytes(knobs),
+        "PROBLEM_BYTES": PROBLEM.itemsize,
         "FA4TOP_TRACE": trace,
         "FA4TOP_ROLES": len(LAYOUT.roles),
         "FA4TOP_CAPACITY": LAYOUT.capacity,

@@ -31,10 +31,6 @@ UNWRITTEN = 0x7FFF  # NaN in bf16: what is not written shows
 # order of the keys inside each 16 of the transposed fp8 V (kernels/attention_sm90.cu)
 FP8_KEY_ORDER = (0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
 
-_PROBLEM = np.dtype(
-    [("batch", "i4"), ("heads", "i4"), ("kv_heads", "i4"), ("queries", "i4"), ("keys", "i4"), ("scale_log2", "f4")]
-)
-
 
 def make_launcher(request: LaunchRequest) -> BuiltinLauncher:
     """Entry point named by the target's description."""
@@ -122,7 +118,7 @@ class BuiltinLauncher(CudaLauncher):
             v_map = tensor_map.encode(self._v_kernel.data.ptr, "u8", extents, (BLOCK, HEAD_DIM, 1, 1))
         else:
             v_map = bf16_map(self._v_kernel, shape.seqlen_k, shape.kv_heads, BLOCK)
-        problem = np.zeros((), dtype=_PROBLEM)
+        problem = np.zeros((), dtype=build.PROBLEM)
         problem[()] = (
             shape.batch,
             shape.heads,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from fa4top.analysis.trace.events import EVENTS, Event
 from fa4top.resources import resource_folder
 from fa4top.targets.launcher import TargetError
 
@@ -56,7 +57,7 @@ def compile_kernel(
         source: file name inside kernels/.
         arch: sm_90a and the like.
         defines: macros.
-        headers: generated headers, by name; found by ``#include``.
+        headers: generated headers, by name; found by ``#include``. "events.cuh" always is: the decoder's event ids.
 
     Raises:
         CompileError: the compiler refused.
@@ -74,10 +75,11 @@ def compile_kernel(
         *(f"-D{name}={value}" for name, value in sorted((defines or {}).items())),
     )
     compiler = "NVRTC {}.{}".format(*nvrtc.getVersion())
-    key = _key(folder, source, text, options, headers or {}, compiler)
+    headers = {"events.cuh": events_header(), **(headers or {})}
+    key = _key(folder, source, text, options, headers, compiler)
     if (kept := _read_cache(key, compiler)) is not None:
         return kept
-    generated = {name.encode(): content.encode() for name, content in (headers or {}).items()}
+    generated = {name.encode(): content.encode() for name, content in headers.items()}
     program = nvrtc.createProgram(text, source, tuple(generated.values()), tuple(generated.keys()))
     try:
         nvrtc.compileProgram(program, options)
@@ -90,6 +92,18 @@ def compile_kernel(
     nvrtc.destroyProgram(program)
     _write_cache(cubin)
     return cubin
+
+
+def events_header() -> str:
+    """The decoder's event ids as C++: "wait P 2nd" is fa4top::event::kWaitP2nd."""
+    begin = ["#pragma once", '#include "ptx.cuh"', "namespace fa4top::event {", "enum Event : u32 {"]
+    lines = [f"  {event_name(event)} = {event.id},  // {event.name}" for event in EVENTS]
+    return "\n".join([*begin, *lines, "};", "}", ""])
+
+
+def event_name(event: Event) -> str:
+    """How a kernel calls it."""
+    return "k" + "".join(word[0].upper() + word[1:] for word in event.name.split())
 
 
 def complete_elf(data: bytes) -> bytes:
@@ -109,7 +123,7 @@ def _key(
 ) -> str:
     digest = hashlib.sha256()
     parts = [compiler, source, text, *(option for option in options if not option.startswith("-I"))]
-    parts += [f"{path.name}\n{path.read_text()}" for path in sorted(folder.glob("*.cuh"))]
+    parts += [f"{path.relative_to(folder)}\n{path.read_text()}" for path in sorted(folder.rglob("*.cuh"))]
     parts += [f"{name}\n{content}" for name, content in sorted(headers.items())]
     for part in parts:
         digest.update(part.encode() + b"\0")
