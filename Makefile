@@ -66,7 +66,7 @@ $(KERNELS_VENV)/.kernels: pyproject.toml
 	$(PYTHON) -m venv $(KERNELS_VENV)
 	$(KERNELS_VENV)/bin/python -m pip install -q --upgrade 'pip>=25.1'
 	$(KERNELS_VENV)/bin/python -m pip install -q -e '.[cuda13,sass]'
-	$(KERNELS_VENV)/bin/python -m pip install -q --group test
+	$(KERNELS_VENV)/bin/python -m pip install -q --group test --group kernels
 	touch $@
 
 clean:

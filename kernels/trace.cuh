@@ -28,7 +28,7 @@ constexpr u32 kHeaderBytes = 64, kEventBytes = 8, kGenerationShift = 22, kEventS
 // What stands in front of a role's events.
 struct RoleHeader {
   u32 layout, generation, written, dropped, sm, cta, state, unused;
-  u64 timer_begin, clock_begin, timer_end, clock_end;
+  u32 timer_begin[2], clock_begin[2], timer_end[2], clock_end[2];  // u64, low word first
 };
 static_assert(sizeof(RoleHeader) == kHeaderBytes, "a role's header");
 enum Layout : u32 { kEventsOf8Bytes = 1 };
@@ -66,7 +66,7 @@ class Recorder {
       words.sm = sm_id();
       words.cta = own;
       words.state = kStarted;
-      anchor(words.timer_begin, words.clock_begin);
+      anchor(words.timer_begin);
     }
   }
 
@@ -80,7 +80,7 @@ class Recorder {
     RoleHeader& words = header();
     words.written = kept;
     words.dropped = slot_ - kept;
-    anchor(words.timer_end, words.clock_end);
+    anchor(words.timer_end);
     words.state = kFinished;
   }
 
@@ -104,11 +104,11 @@ class Recorder {
     asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
     return id;
   }
-  __device__ __forceinline__ static void anchor(u64& kept_timer, u64& kept_clock) {
+  __device__ __forceinline__ static void anchor(u32* kept) {
     u64 timer, clock;
     asm volatile("mov.u64 %0, %%globaltimer; mov.u64 %1, %%clock64;" : "=l"(timer), "=l"(clock)::"memory");
-    kept_timer = timer;
-    kept_clock = clock;
+    reinterpret_cast<u64*>(kept)[0] = timer;
+    reinterpret_cast<u64*>(kept)[1] = clock;
   }
   __device__ __forceinline__ RoleHeader& header() const {
     return *reinterpret_cast<RoleHeader*>(trace_.buffer + role_ * kHeaderBytes);

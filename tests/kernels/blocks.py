@@ -19,7 +19,7 @@ def drawn_by(nvdisasm: str, cubin: Path, function: str, labels: Mapping[str, int
     """Blocks and edges of ``nvdisasm -bbcfg``; ``labels``: number of the instruction that each label stands at."""
     done = subprocess.run([nvdisasm, "-bbcfg", "-c", str(cubin)], capture_output=True, text=True, check=True)
     cluster = next(part for part in done.stdout.split("subgraph ") if part.startswith(f'"cluster_{function}"'))
-    lengths = {name: text.count("\\ ;\\l") for name, text in _NODE.findall(cluster)}
+    lengths = {name: text.count(";\\l") for name, text in _NODE.findall(cluster)}
     starts = {name: at for name, at in labels.items() if name in lengths} | {function: 0}
     edges = _EDGE.findall(cluster)
     while missing := set(lengths) - set(starts):

@@ -18,17 +18,11 @@ from fa4top.targets.builtin import build
 from fa4top.targets.builtin.description import DESCRIPTION
 from fa4top.targets.cuda.compile import CompileError, cache_folder, compile_kernel, complete_elf
 from fa4top.targets.cuda.disassemble import disassemble
+from tests.kernels.golden import SETTINGS
 
 pytestmark = pytest.mark.kernels
 
 PAIRS = [(kernel, arch) for kernel in SUITE for arch in kernel.archs]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    import os
-
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.mark.parametrize(("kernel", "arch"), PAIRS, ids=[f"{k.name}, {a}" for k, a in PAIRS])
@@ -70,20 +64,6 @@ def test_instructions_that_a_chip_lacks_do_not_compile_for_it() -> None:
         kernel = next(kernel for kernel in SUITE if kernel.name == name)
         with pytest.raises(CompileError, match=re.escape("for sm_90a")):
             build_bench(kernel, "sm_90a")
-
-
-SETTINGS = [
-    {"pv_mode": "bf16"},
-    {"pv_mode": "fp8"},
-    {"pv_mode": "fp8", "fp8_scale": "multiply"},
-    {"p_chunks": "1"},
-    {"p_chunks": "2", "p_split": "1/2"},
-    {"kv_stages": "2"},
-    {"exp2_emulation": "1/4"},
-    {"s_handover": "early"},
-    {"tile_order": "heads"},
-    {"lost_signal": "on"},
-]
 
 
 @pytest.mark.parametrize(("chosen", "causal"), list(itertools.product(SETTINGS, [False, True])), ids=str)

@@ -25,7 +25,7 @@ from fa4top.targets.sim.chips import load_chip
 from fa4top.targets.sim.device import Device
 from fa4top.targets.sim.trace import LaunchFacts, write_buffer
 
-CHECK_ROWS = 6
+CHECK_ROWS = 2
 REST_S = 0.1  # simulated pause between bursts
 DRIFT_PER_S, DRIFT_WRAP_S = 0.0005, 600.0
 SLOW_HOST_US = 10_000.0
