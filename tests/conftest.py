@@ -21,6 +21,7 @@ from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE_S = 240.0  # after this a test has failed, however loaded the machine is; nothing sleeps it through
 # tests run side by side, in many short processes: each has one thread, and imports what another one has compiled
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -78,7 +79,7 @@ def sim_order(home: Path) -> Callable[..., Order]:
     return make
 
 
-def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
     """Poll until true; the limit only says when a test has failed, it is never slept through."""
     end = time.monotonic() + limit_s
     while not condition():
@@ -86,7 +87,7 @@ def wait_until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def run_cli(*arguments: str, limit_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+def run_cli(*arguments: str, limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
     """fa4top as a person's shell would start it, without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "fa4top", *arguments],

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import pyte
 
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE_S, ROOT
 
 
 class Terminal:
@@ -67,7 +67,7 @@ class Terminal:
     def text(self) -> str:
         return "\n".join(self.screen.display)
 
-    def until(self, condition: str | Callable[[], bool], limit_s: float = 30.0) -> None:
+    def until(self, condition: str | Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
         """Read until some text is on the screen, or something is true."""
         check = condition if callable(condition) else lambda: condition in self.text
         end = time.monotonic() + limit_s
@@ -78,7 +78,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
 
-    def wait(self, limit_s: float = 20.0) -> int:
+    def wait(self, limit_s: float = PATIENCE_S) -> int:
         """Exit code of the process; its last output is read too."""
         end = time.monotonic() + limit_s
         while True:

@@ -13,7 +13,7 @@ import pytest
 
 from fa4top.engine.client import connect, find_live
 from fa4top.session.paths import live_sessions
-from tests.conftest import wait_until
+from tests.conftest import PATIENCE_S, wait_until
 from tests.pty.harness import Terminal
 
 READY = "TFLOP/s"
@@ -96,7 +96,7 @@ def test_a_dropped_line_leaves_the_engine_and_no_busy_viewer(terminals: list[Ter
     terminal = start(terminals)
     terminal.until(READY)
     os.close(terminal.fd)  # the terminal is gone: SIGHUP, and every write fails
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE_S
     while os.waitpid(terminal.pid, os.WNOHANG)[0] == 0:
         assert time.monotonic() < end, "the viewer did not end with its terminal"
         time.sleep(0.05)
@@ -115,7 +115,7 @@ def test_a_crash_restores_the_terminal(terminals: list[Terminal], tmp_path: Path
         "f.Facts.rows = rows\n"
     )
     terminal = start(terminals, PYTHONPATH=f"{tmp_path}:{os.getcwd()}")
-    code = terminal.wait(40)
+    code = terminal.wait()
     assert code != 0 and terminal.restored() == []
     assert b"planted crash" in terminal.raw
     connect(find_live().session_id).ask({"do": "stop"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from fa4top.ui.screens.bench import BenchScreen
 from fa4top.ui.screens.sweep import SweepForm, SweepScreen
 from fa4top.ui.widgets.lines import Lines
 from fa4top.ui.widgets.scrolled import Scrolled
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE_S, ROOT
 
 SIZES = [(80, 24), (120, 40), (200, 50), (60, 18)]
 SWEEP, BENCH = ROOT / "examples" / "h200-split-sweep.jsonl.gz", ROOT / "examples" / "h200-bench.jsonl.gz"
@@ -41,12 +42,11 @@ async def at_end(log: Path, size: tuple[int, int], **options: object) -> AsyncIt
         yield app, pilot
 
 
-async def until(pilot: Pilot[str], condition: Callable[[], bool], tries: int = 400) -> None:
-    for _ in range(tries):
-        if condition():
-            return
+async def until(pilot: Pilot[str], condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "it never came"
         await pilot.pause(0.05)
-    raise AssertionError("it never came")
 
 
 def text(app: Fa4topApp, selector: str = "") -> str:

@@ -29,7 +29,7 @@ from fa4top.ui.screens.leave import LeaveScreen
 from fa4top.ui.screens.live import LiveScreen
 from fa4top.ui.screens.log import LogScreen
 from fa4top.ui.widgets.lines import Lines
-from tests.conftest import wait_until
+from tests.conftest import PATIENCE_S, wait_until
 
 SIZES = [(80, 24), (120, 40), (200, 50)]
 
@@ -71,7 +71,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
     wait_until(enough)
     control.ask({"do": "stop"})
-    process.wait(20)
+    process.wait(PATIENCE_S)
     records = list(read_log(folder))
     last = records[-1]
     with (folder / LOG_NAME).open("ab") as file:
@@ -108,7 +108,7 @@ async def showing(
         yield app, pilot
 
 
-async def until(pilot: Pilot[str], condition: Callable[[], bool], limit_s: float = 40.0) -> None:
+async def until(pilot: Pilot[str], condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "the condition did not come true in time"
@@ -287,7 +287,7 @@ async def test_leaving_a_live_session_asks(sim_order: Callable[..., Order], key:
         connect(order.session_id).ask({"do": "stop"})
     else:
         assert "replay" in str(app.return_value)
-    assert app._process.wait(20) == 0
+    assert app._process.wait(PATIENCE_S) == 0
 
 
 async def test_pause_and_edit_a_live_session(sim_order: Callable[..., Order]) -> None:

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from fa4top.analysis.compare.blocks import block_order, block_ratio, gate, moved, unfair_gate
-from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.analysis.view.tables import clock_text, milestones, percent_range
-from fa4top.engine.client import connect, start_engine
 from fa4top.engine.jobs.ab import arm_orders
 from fa4top.orders import exits
 from fa4top.orders.jobs import AbJob, job_to_data
@@ -23,6 +21,7 @@ from fa4top.session.reading import read_log
 from fa4top.ui.screens.ab import ab_job
 from fa4top.ui.widgets.ab_panes import axis_range
 from tests.conftest import run_cli
+from tests.inline import run_order
 
 Make = Callable[..., Order]
 
@@ -91,14 +90,7 @@ def test_a_counter_that_moved_is_a_reason() -> None:
 
 
 def run(order: Order) -> Snapshot:
-    process = start_engine(order)
-    control = connect(order.session_id, process)
-    assert process.wait(90) == 0
-    control.close()
-    fold = Fold()
-    for record in read_log(Path(order.folder)):
-        fold.feed(record)
-    return fold.snapshot()
+    return run_order(order).snapshot
 
 
 def word(snapshot: Snapshot) -> str:
@@ -107,7 +99,7 @@ def word(snapshot: Snapshot) -> str:
 
 
 def test_a_against_a_is_equivalent(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(AbJob(seed=4))))
+    found = run(sim_order(job=job_to_data(AbJob(seed=4, budget_s=600.0))))
     assert word(found) == "equivalent" and found.simulated
     assert [arm.output_text for arm in found.ab_arms][1] == "bitwise equal to A"
     assert sum(block.pilot for block in found.ab_blocks) == 4 and all(block.accepted for block in found.ab_blocks)
@@ -115,7 +107,7 @@ def test_a_against_a_is_equivalent(sim_order: Make) -> None:
 
 @pytest.mark.parametrize(("handicap", "material"), [("0.25", False), ("3", True)])
 def test_a_known_difference_is_found_with_its_size(sim_order: Make, handicap: str, material: bool) -> None:
-    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": handicap}))))
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": handicap}, budget_s=600.0))))
     assert word(found) == "slower" and found.ab is not None
     last = found.ab_blocks[-1]
     assert last.low is not None and last.high is not None
@@ -124,7 +116,7 @@ def test_a_known_difference_is_found_with_its_size(sim_order: Make, handicap: st
 
 
 def test_what_differs_is_in_the_log_with_every_launch(sim_order: Make) -> None:
-    order = sim_order(job=job_to_data(AbJob(b={"p_split": "1/2"}, until_decided=False, budget_s=2.0)))
+    order = sim_order(job=job_to_data(AbJob(b={"p_split": "1/2"}, until_decided=False, most_blocks=15, budget_s=600.0)))
     snapshot = run(order)
     assert word(snapshot) == "slower"
     bodies = [record.body for record in read_log(Path(order.folder))]
@@ -153,18 +145,19 @@ def test_a_replicated_a_b_has_fresh_processes_for_each_pair(sim_order: Make) -> 
     assert all(pair.log_ratio == pytest.approx(np.log1p(0.03), abs=2e-3) for pair in found.ab_pairs)
     assert word(found) == "undecided" and found.ab is not None and "2 of at least 9 pairs" in found.ab.text
     records = [record.body for record in read_log(Path(order.folder))]
-    pids = {body.pid for body in records if isinstance(body, WorkerState)}
-    assert len(pids) == 3 * 4
+    assert len({body.worker for body in records if isinstance(body, WorkerState)}) == 3 * 4
 
 
 def test_a_wrong_output_is_no_verdict(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"})), sim_fault="check"))
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, budget_s=600.0)), sim_fault="check"))
     assert word(found) == "invalid" and found.ab is not None and "the output is wrong" in found.ab.text
 
 
 @pytest.mark.parametrize("fault", ["drift", "position", "noise"])
 def test_what_disturbs_both_arms_leads_to_no_false_verdict(sim_order: Make, fault: str) -> None:
-    order = sim_order(job=job_to_data(AbJob(budget_s=4.0, margin=0.02, until_decided=False)), sim_fault=fault)
+    order = sim_order(
+        job=job_to_data(AbJob(most_blocks=44, budget_s=600.0, margin=0.02, until_decided=False)), sim_fault=fault
+    )
     found = run(order)
     assert word(found) in ("equivalent", "undecided"), found.ab
     assert len(found.ab_blocks) > 40
@@ -174,7 +167,7 @@ def test_what_disturbs_both_arms_leads_to_no_false_verdict(sim_order: Make, faul
 def test_a_difference_is_found_in_spite_of_drift_and_of_a_clock_that_droops_under_load(
     sim_order: Make, fault: str
 ) -> None:
-    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"})), sim_fault=fault))
+    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, budget_s=600.0)), sim_fault=fault))
     assert word(found) == "slower" and clock_text(found.ab_blocks).startswith(("in cycles +2.9", "in cycles +3.0"))
 
 
@@ -182,14 +175,16 @@ def test_a_difference_is_found_in_spite_of_drift_and_of_a_clock_that_droops_unde
     ("fault", "says"), [("foreign", "the gate can not be met"), ("hungry", "compare in sustained mode")]
 )
 def test_blocks_that_do_not_count_lead_to_no_verdict(sim_order: Make, fault: str, says: str) -> None:
-    job = AbJob(b={"handicap": "3"}, budget_s=10.0)
+    job = AbJob(b={"handicap": "3"}, budget_s=600.0)
     found = run(sim_order(job=job_to_data(job), sim_fault=fault))
     assert word(found) == "invalid" and found.ab is not None and says in found.ab.text, found.ab
     assert all(block.reason for block in found.ab_blocks if not block.accepted)
 
 
 def test_sustained_mode_keeps_every_block(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, mode="sustained")), sim_fault="droop"))
+    found = run(
+        sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, mode="sustained", budget_s=600.0)), sim_fault="droop")
+    )
     assert word(found) == "slower" and found.ab is not None and found.ab.mode == "sustained"
     assert all(block.accepted for block in found.ab_blocks)
 
@@ -214,7 +209,7 @@ def test_dangerous_arms_are_refused(sim_order: Make) -> None:
     ],
 )
 def test_exit_codes_for_scripts(arguments: tuple[str, ...], code: int, says: str) -> None:
-    done = run_cli("ab", "--target", "sim", "--no-record", *arguments)
+    done = run_cli("ab", "--target", "sim", "--no-record", "--budget", "10m", *arguments)
     assert done.returncode == code, done.stderr
     assert says in done.stdout
     if code == exits.USAGE:
@@ -224,7 +219,7 @@ def test_exit_codes_for_scripts(arguments: tuple[str, ...], code: int, says: str
 
 
 def test_coins_of_a_recording_are_drawn_anew(sim_order: Make, tmp_path: Path) -> None:
-    order = sim_order(job=job_to_data(AbJob(until_decided=False, budget_s=2.5)))
+    order = sim_order(job=job_to_data(AbJob(until_decided=False, most_blocks=16, budget_s=600.0)))
     run(order)
     done = run_cli("ab", "--redraw", order.folder, "--json")
     assert done.returncode == 0, done.stderr

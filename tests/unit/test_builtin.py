@@ -150,7 +150,10 @@ def test_the_layout_is_what_the_header_file_says() -> None:
     header = re.search(r"struct RoleHeader {\s+u32 ([^;]*);\s+u32 ([^;]*);", text)
     assert header is not None
     words, pairs = (group.split(", ") for group in header.groups())
-    places = {**{name: n for n, name in enumerate(words)}, **{name: len(words) + 2 * n for n, name in enumerate(p.removesuffix("[2]") for p in pairs)}}
+    places = {
+        **{name: n for n, name in enumerate(words)},
+        **{name: len(words) + 2 * n for n, name in enumerate(p.removesuffix("[2]") for p in pairs)},
+    }
     assert places.pop("unused") == 7
     assert places == {
         "layout": layout.H_LAYOUT,

@@ -23,7 +23,7 @@ from fa4top.records import Body, EngineState, Envelope, Fault, Notice, Plan, Tra
 from fa4top.session.following import Follower
 from fa4top.session.paths import LOG_NAME, live_sessions, runtime_folder
 from fa4top.session.reading import Skipped, read_log
-from tests.conftest import of_kind, wait_until
+from tests.conftest import PATIENCE_S, of_kind, wait_until
 
 Make = Callable[..., Order]
 
@@ -51,7 +51,7 @@ class Running:
 
     def stop(self) -> int:
         self.control.ask({"do": "stop"})
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE_S)
         self.look()
         return code
 
@@ -140,7 +140,7 @@ def test_faults_that_come_back_end_the_session_with_the_reason(
     sim_order: Make, fault: str, reason: str, code: int
 ) -> None:
     running = Running(sim_order(sim_fault=fault))
-    assert running.process.wait(60) == code
+    assert running.process.wait(PATIENCE_S) == code
     faults = [r.body for r in running.look() if isinstance(r.body, Fault)]
     assert faults and faults[0].reason == reason and faults[0].text and faults[0].hint
     last = running.records[-1].body
@@ -177,7 +177,7 @@ def test_every_record_of_a_simulated_session_says_so(sim_order: Make) -> None:
 
 def test_wrong_output_shows_no_numbers(sim_order: Make) -> None:
     running = Running(sim_order(sim_fault="check"))
-    assert running.process.wait(30) == 1
+    assert running.process.wait(PATIENCE_S) == 1
     records = running.look()
     assert not of_kind(records, "clean") and not of_kind(records, "trace")
     assert any(isinstance(r.body, Notice) and "output is wrong" in r.body.text for r in records)
@@ -193,7 +193,7 @@ def test_a_viewer_that_leaves_lets_it_go_on_until_the_idle_limit(sim_order: Make
     time.sleep(1.6)
     assert running.process.poll() is None
     running.control.close()
-    assert running.process.wait(20) == 0
+    assert running.process.wait(PATIENCE_S) == 0
     assert "nobody watched" in getattr(running.look()[-1].body, "text", "")
 
 
@@ -204,7 +204,7 @@ def test_signals_end_it_cleanly_and_a_dropped_line_does_not(sim_order: Make, num
     running.process.send_signal(signal.SIGHUP)
     running.until(TraceSample, 2, after=len(running.records))
     running.process.send_signal(number)
-    assert running.process.wait(20) == 0
+    assert running.process.wait(PATIENCE_S) == 0
     assert number.name in getattr(running.look()[-1].body, "text", "")
 
 
@@ -251,7 +251,7 @@ def test_a_bare_interpreter_with_numpy_runs_the_worker(sim_order: Make, home: Pa
 
 def test_an_interpreter_that_does_not_exist_is_a_fault_with_advice(sim_order: Make) -> None:
     running = Running(sim_order(python="/nowhere/python"))
-    assert running.process.wait(20) == 4
+    assert running.process.wait(PATIENCE_S) == 4
     fault = running.until(Fault)[0]
     assert isinstance(fault, Fault) and "/nowhere/python" in fault.text and "--python" in fault.hint
 

@@ -21,7 +21,7 @@ from fa4top.session.reading import read_log
 from fa4top.targets.builtin.family import BUILTIN
 from fa4top.targets.fa4.family import SM100
 from fa4top.worker.watch import Watch
-from tests.conftest import wait_until
+from tests.conftest import PATIENCE_S, wait_until
 
 Make = Callable[..., Order]
 ROLES = ("mma", "softmax0", "softmax1", "correction")
@@ -108,13 +108,13 @@ def test_the_watch_tells_once_and_only_when_it_takes_too_long() -> None:
         with watch.guard(5.0):
             pass
     with watch.guard(0.05):
-        end = time.monotonic() + 10.0
+        end = time.monotonic() + PATIENCE_S
         while not told and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(0.2)
     assert told == [0.05]
     with watch.guard(0.07):
-        end = time.monotonic() + 10.0
+        end = time.monotonic() + PATIENCE_S
         while len(told) < 2 and time.monotonic() < end:
             time.sleep(0.01)
     assert told == [0.05, 0.07]
@@ -132,7 +132,7 @@ def test_a_live_hang_names_each_role_and_the_session_goes_on(sim_order: Make) ->
     fault_at = next(i for i, body in enumerate(bodies()) if isinstance(body, Fault))
     wait_until(lambda: any(isinstance(body, TraceSample) for body in bodies()[fault_at:]))
     control.ask({"do": "stop"})
-    process.wait(20)
+    process.wait(PATIENCE_S)
     report = next(body for body in bodies() if isinstance(body, HangReport))
     assert "softmax1 waits behind the place where P 2nd is sent: that signal was lost" in report.text
     assert [role.partition(":")[0] for role in report.roles] == list(ROLES)
@@ -145,7 +145,7 @@ def test_a_hang_in_an_a_b_ends_it_with_the_same_words(sim_order: Make) -> None:
     order = sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, budget_s=60.0, until_decided=False)), sim_fault="hang")
     process = start_engine(order)
     control = connect(order.session_id, process)
-    assert process.wait(60) == 4
+    assert process.wait(PATIENCE_S) == 4
     control.close()
     faults = [record.body for record in read_log(Path(order.folder)) if isinstance(record.body, Fault)]
     assert len(faults) == 1 and faults and faults[0].reason == "hang" and "that signal was lost" in faults[0].text
@@ -173,4 +173,4 @@ def test_a_setting_that_hangs_again_is_not_launched_a_third_time(sim_order: Make
     assert control.ask({"do": "plan", "knobs": {"p_split": "1/2"}})["ok"], "another setting may be tried"
     wait_until(lambda: hangs() == 3, 60.0)
     control.ask({"do": "stop"})
-    process.wait(20)
+    process.wait(PATIENCE_S)

@@ -14,7 +14,7 @@ from fa4top.orders.order import Order
 from fa4top.records import AbState, CleanBurst, Envelope, Plan, WorkerState
 from fa4top.session.reading import read_log
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
-from tests.conftest import wait_until
+from tests.conftest import PATIENCE_S, wait_until
 
 Make = Callable[..., Order]
 
@@ -42,7 +42,7 @@ class Session:
 
     def end(self) -> None:
         self.control.ask({"do": "stop"})
-        assert self.process.wait(20) == 0
+        assert self.process.wait(PATIENCE_S) == 0
 
 
 def clean_workers(bodies: list[object]) -> list[str]:

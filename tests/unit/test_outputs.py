@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from fa4top.analysis.compare.outputs import compare_outputs
-from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.engine.client import connect, start_engine
 from fa4top.engine.jobs.check import judge, saved_problem
 from fa4top.orders.jobs import CheckJob, job_to_data
 from fa4top.orders.order import Order
 from fa4top.records import Repeats
-from fa4top.session.reading import read_log
+from tests.inline import run_order
 
 Make = Callable[..., Order]
 
@@ -75,14 +73,7 @@ def test_what_a_setting_is_judged(
 
 
 def run(order: Order) -> Snapshot:
-    process = start_engine(order)
-    control = connect(order.session_id, process)
-    process.wait(60)
-    control.close()
-    fold = Fold()
-    for record in read_log(Path(order.folder)):
-        fold.feed(record)
-    return fold.snapshot()
+    return run_order(order).snapshot
 
 
 def test_a_steady_baseline_passes_and_leaves_no_file(sim_order: Make) -> None:

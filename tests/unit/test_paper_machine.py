@@ -16,7 +16,7 @@ from fa4top.cli.root import COMMANDS
 from fa4top.orders import exits
 from fa4top.targets.catalog import TARGETS
 from fa4top.targets.fork.find import STAND_IN
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE_S, ROOT
 from tests.fork.buffers import buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
 from tests.paper.interpreter import STOPPED
@@ -80,7 +80,7 @@ def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return python
 
 
-def call(words: list[str], limit_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+def call(words: list[str], limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "fa4top", *words],
         capture_output=True,

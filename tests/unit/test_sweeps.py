@@ -31,7 +31,8 @@ from fa4top.session.reading import read_log
 from fa4top.targets.fa4.family import SM100
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from fa4top.ui.screens.sweep import sweep_job
-from tests.conftest import wait_until
+from tests.conftest import PATIENCE_S, wait_until
+from tests.inline import run_order
 
 Make = Callable[..., Order]
 GEOMETRY = Geometry(
@@ -234,9 +235,13 @@ def test_dangerous_and_unknown_values_are_refused_before_the_start(sim_order: Ma
 
 
 def run(order: Order) -> list[object]:
+    return [record.body for record in run_order(order).records]
+
+
+def run_with_processes(order: Order) -> list[object]:
     process = start_engine(order)
     control = connect(order.session_id, process)
-    assert process.wait(60) == 0
+    assert process.wait(PATIENCE_S) == 0
     control.close()
     return [record.body for record in read_log(Path(order.folder))]
 
@@ -247,7 +252,7 @@ def last_points(bodies: list[object]) -> dict[str, SweepPoint]:
 
 
 def test_a_sweep_compares_every_value_with_the_present_one(sim_order: Make) -> None:
-    job = SweepJob(knob="p_split", values=["1/4", "1/2", "3/4", "7/8"], rounds=4, fresh=1)
+    job = SweepJob(knob="p_split", values=["1/4", "1/2", "3/4", "7/8"], rounds=4, fresh=1, budget_s=600.0)
     bodies = run(sim_order(job=job_to_data(job)))
     points = last_points(bodies)
     assert {v: p.status for v, p in points.items()} == {
@@ -270,7 +275,9 @@ def test_a_sweep_compares_every_value_with_the_present_one(sim_order: Make) -> N
 
 
 def test_blocks_of_a_sweep_are_palindromes_in_processes_of_their_own(sim_order: Make) -> None:
-    bodies = run(sim_order(job=job_to_data(SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3, fresh=1))))
+    bodies = run(
+        sim_order(job=job_to_data(SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3, fresh=1, budget_s=600.0)))
+    )
     blocks = [body for body in bodies if isinstance(body, SweepBlock)]
     measure, fresh = ([b for b in blocks if b.phase == phase] for phase in ("measure", "fresh"))
     assert all(b.order == b.order[::-1] and len(b.slices_us) == len(b.order) for b in blocks)
@@ -282,8 +289,11 @@ def test_blocks_of_a_sweep_are_palindromes_in_processes_of_their_own(sim_order: 
 
 
 def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
-    bodies = run(
-        sim_order(job=job_to_data(SweepJob(knob="pv_mode", values=["fp8", "bf16"], rounds=8)), sim_fault="crash")
+    bodies = run_with_processes(
+        sim_order(
+            job=job_to_data(SweepJob(knob="pv_mode", values=["fp8", "bf16"], rounds=8, budget_s=600.0)),
+            sim_fault="crash",
+        )
     )
     points = last_points(bodies)
     assert points["fp8"].status == "failed" and "killed" in points["fp8"].text
@@ -292,7 +302,7 @@ def test_a_value_that_fails_does_not_end_the_sweep(sim_order: Make) -> None:
 
 
 def test_the_fold_keeps_the_sweep_across_plans(sim_order: Make) -> None:
-    job = SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3)
+    job = SweepJob(knob="p_split", values=["1/2", "3/4"], rounds=3, budget_s=600.0)
     order = sim_order(job=job_to_data(job))
     run(order)
     fold = Fold()
@@ -329,7 +339,7 @@ def test_a_live_session_sweeps_and_goes_on(sim_order: Make) -> None:
 
     wait_until(went_on)
     control.ask({"do": "stop"})
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     plans = [body for body in bodies() if isinstance(body, Plan)]
     assert plans[-1].knobs["p_split"] == plans[0].knobs["p_split"], "the plan of before"
 
@@ -348,7 +358,7 @@ def test_a_sweep_that_is_cut_short_by_another_plan_does_not_begin_again(sim_orde
 
     wait_until(new_plan_runs)
     control.ask({"do": "stop"})
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE_S) == 0
     states = [body.state for body in bodies() if isinstance(body, SweepState)]
     assert states[-1] == "stopped" and set(states) == {"running", "stopped"}
 
@@ -363,7 +373,7 @@ def test_a_bench_without_cupy_says_what_to_install(sim_order: Make, monkeypatch:
         pytest.skip("CuPy is here")
     process = start_engine(order)
     control = connect(order.session_id, process)
-    assert process.wait(60) == 4
+    assert process.wait(PATIENCE_S) == 4
     control.close()
     text = "".join(str(record.body) for record in read_log(Path(order.folder)))
     assert "missing package" in text and "cuda13" in text

@@ -16,14 +16,12 @@ from fa4top.analysis.triage.gathered import Gathered
 from fa4top.analysis.triage.steps import answer, triage
 from fa4top.analysis.view.account import Account
 from fa4top.analysis.view.experiments import next_experiments
-from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.results import results
 from fa4top.analysis.view.snapshot import RoleView, Snapshot
 from fa4top.cli.formats.html import page
 from fa4top.cli.formats.markdown import document
 from fa4top.cli.formats.report import write_report
 from fa4top.cli.triage import command
-from fa4top.engine.client import connect, start_engine
 from fa4top.orders.command_line import Setting
 from fa4top.orders.jobs import AbJob, SassJob, TriageJob, job_from_data, job_to_data
 from fa4top.orders.order import Order
@@ -40,10 +38,10 @@ from fa4top.records import (
     TriageRun,
     TriageStep,
 )
-from fa4top.session.reading import read_log
 from fa4top.targets.base import attention_flops
 from fa4top.targets.catalog import describe
 from tests.conftest import ROOT
+from tests.inline import run_order
 
 Make = Callable[..., Order]
 SHAPE = Shape(batch=1, seqlen_q=8192, seqlen_k=8192, heads=24, kv_heads=24, head_dim=128, head_dim_v=128)
@@ -310,14 +308,7 @@ def test_a_small_problem_is_said_to_be_one() -> None:
 
 
 def run(order: Order) -> Snapshot:
-    process = start_engine(order)
-    control = connect(order.session_id, process)
-    process.wait(90)
-    control.close()
-    fold = Fold()
-    for record in read_log(Path(order.folder)):
-        fold.feed(record)
-    return fold.snapshot()
+    return run_order(order).snapshot
 
 
 @pytest.mark.parametrize(
@@ -334,14 +325,14 @@ def run(order: Order) -> Snapshot:
 def test_planted_causes_are_named_on_the_simulated_device(
     sim_order: Make, fault: str, knobs: dict[str, str], says: str
 ) -> None:
-    job = TriageJob(seconds=2.0, sweep_s=4.0, times=2, skip=[] if knobs else ["split", "checks"])
+    job = TriageJob(seconds=1.5, sweep_s=60.0, times=2, skip=[] if knobs else ["split", "checks"])
     found = run(sim_order(knobs, job=job_to_data(job), sim_fault=fault))
     assert found.triage is not None and found.triage.state == "done" and says in found.triage.text
     assert [step.number for step in found.triage_steps] == [1, 2, 3, 4, 5, 6] and found.simulated
 
 
 def test_the_healthy_simulated_device_is_not_accused(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(TriageJob(seconds=3.0, sweep_s=5.0, times=5))))
+    found = run(sim_order(job=job_to_data(TriageJob(seconds=1.5, sweep_s=60.0, times=5))))
     keys = {finding.key for step in found.triage_steps for finding in step.findings}
     # 768 tiles on 148 SMs leave 14% of the last wave idle: that is the shape's, and true
     assert keys == {"bound", "last wave"} and found.triage is not None

@@ -26,6 +26,7 @@ from fa4top.targets.sim.device import Device
 from fa4top.targets.sim.trace import LaunchFacts, write_buffer
 
 CHECK_ROWS = 2
+COMPILE_STEP_S = 0.05
 REST_S = 0.1  # simulated pause between bursts
 DRIFT_PER_S, DRIFT_WRAP_S = 0.0005, 600.0
 SLOW_HOST_US = 10_000.0
@@ -89,7 +90,7 @@ class SimLauncher:
         """Nothing to compile; takes a moment so that progress can be seen."""
         for step in range(3):
             progress("building the simulated kernel", step / 3)
-            time.sleep(0.05)
+            time.sleep(COMPILE_STEP_S)
         if "compile" in self._faults:
             raise TargetError("compile error", "ptxas: simulated: too many registers", "another setting may compile")
         if "oom" in self._faults:
