@@ -164,7 +164,7 @@ async def test_a_sweep_from_the_live_screen(sim_order: Callable[..., Order]) -> 
         field.value = "p_split=1/2,3/4"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, SweepScreen))
-        await until(pilot, lambda: app._snapshot.sweep is not None and app._snapshot.sweep.state == "done", 1200)
+        await until(pilot, lambda: app._snapshot.sweep is not None and app._snapshot.sweep.state == "done")
         await until(pilot, lambda: "keep p_split 3/4" in text(app, "#verdict"))
         assert "SIMULATED" in text(app)
         await pilot.press("4")
@@ -191,14 +191,14 @@ async def test_an_a_b_from_the_live_screen_and_its_b_promoted(sim_order: Callabl
         app.screen.query_one("#b", Input).value = "p_split=1/2"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, AbScreen))
-        await until(pilot, lambda: "SLOWER by 24" in " ".join(text(app, "#verdict").split()), 1200)
+        await until(pilot, lambda: "SLOWER by 24" in " ".join(text(app, "#verdict").split()))
         assert "SIMULATED" in text(app) and "0 lies outside" in text(app, "#intervals")
         arms = text(app, "#table")
         assert "knob p_split" in arms and "1/2" in arms and "bitwise equal" in arms
         for pane in app.screen.query(Lines):
             assert all(sum(len(part) for part, _ in row) == pane.size.width for row in pane._rows if pane.display)
         await pilot.press("x")
-        await until(pilot, lambda: app._snapshot.plan is not None and app._snapshot.plan.knobs["p_split"] == "1/2", 800)
+        await until(pilot, lambda: app._snapshot.plan is not None and app._snapshot.plan.knobs["p_split"] == "1/2")
         await pilot.press("c")
         await until(pilot, lambda: app._snapshot.ab is None and "no A/B yet" in text(app, "#table"))
         await pilot.press("q")
@@ -215,14 +215,14 @@ async def test_a_bench_that_can_not_run_says_why_and_the_plan_goes_on(sim_order:
         await until(pilot, lambda: bool(app._snapshot.roles))
         await pilot.press("4")
         await pilot.press("r")
-        await until(pilot, lambda: "missing package" in " ".join(text(app, "#verdict").split()), 800)
+        await until(pilot, lambda: "missing package" in " ".join(text(app, "#verdict").split()))
         assert "cuda13" in " ".join(text(app, "#verdict").split())
 
         def goes_on() -> bool:
             plan = app._snapshot.plan
             return plan is not None and plan.plan_id > 2 and bool(app._snapshot.roles)
 
-        await until(pilot, goes_on, 800)
+        await until(pilot, goes_on)
         await pilot.press("q")
         await pilot.press("s")
         await pilot.pause(0.5)

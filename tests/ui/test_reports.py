@@ -58,13 +58,13 @@ async def test_without_one_the_screens_say_how_to_get_one() -> None:
 async def test_r_walks_the_steps_live_and_enter_runs_the_next_experiment(sim_order: Callable[..., Order]) -> None:
     app = Fa4topApp(order=sim_order({"p_split": "1/2"}, stay=True), hz=10.0)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: app._snapshot.clean_us is not None, 1200)
+        await until(pilot, lambda: app._snapshot.clean_us is not None)
         await pilot.press("6")
         await pilot.press("r")
-        await until(pilot, lambda: app._snapshot.triage is not None and app._snapshot.triage.state == "done", 2400)
+        await until(pilot, lambda: app._snapshot.triage is not None and app._snapshot.triage.state == "done")
         await until(pilot, lambda: "enter runs: fa4top ab --a p_split=1/2" in text(app, "#verdict"))
         await pilot.press("enter")
-        await until(pilot, lambda: app._snapshot.ab is not None and isinstance(app.screen, AbScreen), 600)
+        await until(pilot, lambda: app._snapshot.ab is not None and isinstance(app.screen, AbScreen))
         assert app._snapshot.ab is not None and app._snapshot.ab.tier == 2
         assert app._snapshot.ab.a["p_split"] == "1/2" and app._snapshot.ab.b["p_split"] in (
             "3/4",
@@ -73,5 +73,5 @@ async def test_r_walks_the_steps_live_and_enter_runs_the_next_experiment(sim_ord
         await pilot.press("c")
         await pilot.press("7")
         await pilot.press("r")
-        await until(pilot, lambda: app._snapshot.check_run is not None and bool(app._snapshot.check_run.passed), 1200)
+        await until(pilot, lambda: app._snapshot.check_run is not None and bool(app._snapshot.check_run.passed))
         await pilot.press("q")

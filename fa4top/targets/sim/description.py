@@ -25,6 +25,8 @@ FAULTS: dict[str, str] = {
     "check": "the output is wrong",
     "flake": "one launch in seven has another output in a few rows",
     "not-bitwise": "another split than the default changes bits of the output",
+    "probes": "probes change bits of the output",
+    "inputs": "another split than the default gets other inputs",
     "crash": "the worker dies after some launches",
     "hang": "a launch never ends",
     "error": "the device reports a sticky CUDA error",

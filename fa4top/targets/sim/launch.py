@@ -116,13 +116,18 @@ class SimLauncher:
         output = np.stack(outputs)
         if "check" in self._faults:
             output = output + 0.1 * np.abs(output).max()
+        if "probes" in self._faults and self._request.twin == "traced":
+            output = output * np.float32(1.0 + 2.0**-8)
+        if "not-bitwise" in self._faults and self._request.knobs["p_split"] != "3/4":
+            output = output * np.float32(1.0 + 2.0**-8)
         worst, rms = reference.relative_errors(output, np.stack(references))
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS["bf16"], digest)
 
     def inputs_digest(self) -> str:
         """Of the seed: the simulated tensors follow from it."""
-        return reference.digest_of([np.array([self._request.seed])])
+        other = "inputs" in self._faults and self._request.knobs["p_split"] != "3/4"
+        return reference.digest_of([np.array([self._request.seed + other])])
 
     def output(self) -> npt.NDArray[np.float32]:
         """A made-up output of a few rows, the same every time; with the fault "flake" not quite."""
