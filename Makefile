@@ -10,7 +10,7 @@ FA4_TORCH ?= torch==2.13.0
 # every engine and worker is a process of its own: importing from source each time would double what the tests take
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-fa4 test-kernels lint bench wheels clean
+.PHONY: run test test-fa4 test-kernels lint bench mutants wheels clean
 
 run: $(VENV)/.run
 	$(BIN)/fa4top $(ARGS)
@@ -35,6 +35,12 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/sim_table.py
 	$(BIN)/python benchmarks/viewer_cost.py
 	$(BIN)/python benchmarks/ab_power.py
+
+# every decision broken once, and which tests notice: hours, so not in CI; `mutmut browse` shows what lived
+mutants: $(VENV)/.dev
+	$(BIN)/python -m pip install -q --group mutants
+	$(BIN)/mutmut run --max-children 2
+	$(BIN)/python tests/mutants.py
 
 wheels: $(VENV)/.dev
 	$(BIN)/python tests/wheels.py
