@@ -14,11 +14,13 @@ import pytest
 
 from fa4top.engine.client import start_engine
 from fa4top.engine.gpus import choose_gpu, list_gpus
+from fa4top.orders import exits
 from fa4top.orders.order import Order
 from fa4top.orders.shapes import parse_shape
 from fa4top.records import Check, CleanBurst, Fault, GpuSample, Plan, Shape, TraceSample, WorkerState
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
 from tests.conftest import run_cli
+from tests.traces import role_of
 from tests.unit.test_engine import Running
 
 pytestmark = pytest.mark.gpu
@@ -82,8 +84,8 @@ def test_rotation_sees_many_sms(order: Make) -> None:
     assert len({r.body.sm for r in running.records if isinstance(r.body, TraceSample)}) > 30
 
 
+@pytest.mark.inside
 def test_in_flight_events_are_seen_while_the_kernel_runs() -> None:
-    from fa4top.analysis.trace.decode import decode_role
     from fa4top.analysis.trace.layout import GENERATION_SHIFT
     from fa4top.orders.commands import LaunchRequest
     from fa4top.targets.fa4.launch import Fa4Launcher
@@ -109,7 +111,7 @@ def test_in_flight_events_are_seen_while_the_kernel_runs() -> None:
     growing = sorted(set(counts))
     print(f"\nin flight: {len(growing)} different counts, {growing[:8]} ... {growing[-1]}")
     assert len(growing) > 5  # the count grew while the kernel ran
-    trace = decode_role(launcher._buffer.host_bytes.copy(), launcher.layout, 0, 8)
+    trace = role_of(launcher._buffer.host_bytes.copy(), launcher.layout, 0, 8)
     assert trace is not None and trace.header.finished and trace.stream.recorded == growing[-1]
     launcher.close()
 
@@ -131,7 +133,7 @@ def test_a_second_engine_learns_who_holds_the_gpu(order: Make) -> None:
     running = Running(order())
     running.until(TraceSample, 1)
     second = start_engine(order())
-    assert second.wait(30) == 4
+    assert second.wait(30) == exits.NOTHING_TO_RUN_ON
     done = run_cli("live", "--target", "fa4", "--seconds", "1")
     assert done.returncode == 3 and f"pid {running.process.pid}" in done.stderr and "since" in done.stderr
     running.stop()
