@@ -46,7 +46,7 @@ ENDS = {
 }
 WAYS: dict[str, Way] = {
     "top": Way(target=True, gpu=True, json=False, kernel=True),
-    "live": Way(("--seconds", "0.3"), target=True, gpu=True, kernel=True),
+    "live": Way(("--seconds", "0.1"), target=True, gpu=True, kernel=True),
     "ab": Way(("--self-test", "--budget", "2s"), target=True, gpu=True, kernel=True),
     "sweep": Way(("handicap=0,0.25",), target=True, gpu=True, kernel=True),
     "check": Way(("--times", "2"), target=True, gpu=True, kernel=True),
