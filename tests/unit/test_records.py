@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import itertools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fa4top.records import KINDS, SCHEMA_MAJOR, SCHEMA_MINOR, Body, Header, Notice, stamp, to_line
 from fa4top.session.reading import LogError, Skipped, decode_line, read_log
@@ -149,3 +154,41 @@ def test_what_is_no_log_is_refused(tmp_path: Path, content: bytes) -> None:
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(LogError, match="nowhere"):
         list(read_log(tmp_path / "nowhere"))
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+def with_numbers(value: Any, numbers: Iterator[float]) -> Any:
+    """A record with other floats in all places that take one."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: with_numbers(getattr(value, f.name), numbers) for f in dataclasses.fields(value)}
+        return dataclasses.replace(value, **changed)
+    if isinstance(value, list):
+        return [with_numbers(each, numbers) for each in value]
+    if isinstance(value, dict):
+        return {key: with_numbers(each, numbers) for key, each in value.items()}
+    return next(numbers) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(numbers=st.lists(NUMBERS, min_size=1, max_size=8))
+def test_no_figure_is_lost_on_the_pipe(kind: str, numbers: list[float]) -> None:
+    body: Body = with_numbers(example(KINDS[kind]), itertools.cycle(numbers))
+    record = decode_line(to_line(stamp(body, "w1", 3)), Skipped())
+    assert record is not None
+    sent, came = list(figures(body)), list(figures(record.body))
+    assert len(sent) == len(came) and np.allclose(sent, came, rtol=1e-9, atol=0.0)
+    assert with_numbers(record.body, itertools.repeat(0.5)) == with_numbers(body, itertools.repeat(0.5))
+
+
+def figures(value: Any) -> Iterator[float]:
+    """All floats of a record, in order."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for each in dataclasses.fields(value):
+            yield from figures(getattr(value, each.name))
+    elif isinstance(value, (list, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from figures(each)
+    elif isinstance(value, float):
+        yield value
