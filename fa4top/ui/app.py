@@ -178,8 +178,8 @@ class Fa4topApp(CommandingApp):
         self.exit(f"fa4top: {message.text}", return_code=4)
 
     def show_again(self) -> None:
-        """The last snapshot on the screen in front."""
-        screen = self.screen
+        """The last snapshot on the screen in front; there is none when the app ends."""
+        screen = self.screen_stack[-1] if self.screen_stack else None
         if isinstance(screen, (LiveScreen, LogScreen, TableScreen)):
             screen.show(self._snapshot, self.view)
 

@@ -13,7 +13,7 @@ import pytest
 
 from fa4top.engine.client import connect, find_live
 from fa4top.session.paths import live_sessions
-from tests.conftest import PATIENCE_S, wait_until
+from tests.conftest import PATIENCE_S, ROOT, wait_until
 from tests.pty.harness import Terminal
 
 READY = "TFLOP/s"
@@ -190,6 +190,21 @@ def test_replay_of_a_gzipped_log(terminals: list[Terminal], home: Path) -> None:
     packed.write_bytes(gzip.compress(log.read_bytes()))
     terminal = start(terminals, "replay", str(packed), "--speed", "8")
     terminal.until("REPLAY")
+    terminal.until(READY)
+    terminal.type("q")
+    assert terminal.wait() == 0 and terminal.restored() == []
+
+
+def test_bytes_that_are_no_utf8_do_no_harm(terminals: list[Terminal]) -> None:
+    """Old mouse reports past column 95, a paste in another encoding, a torn character: the screens go on."""
+    terminal = start(terminals, "replay", str(ROOT / "examples" / "h200-live.jsonl.gz"))
+    terminal.until(READY)
+    for sent in (b"\x1b[M !\xe9", b"\x1b[200~caf\xe9\x1b[201~", b"\xff\xfe\x80", b"\xe2\x82"):
+        os.write(terminal.fd, sent)
+        terminal.read(0.2)
+    terminal.type("2")
+    terminal.until("no A/B")
+    terminal.type("1")
     terminal.until(READY)
     terminal.type("q")
     assert terminal.wait() == 0 and terminal.restored() == []
