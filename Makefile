@@ -33,6 +33,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/decode_rate.py
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/sim_table.py
+	$(BIN)/python benchmarks/seek.py
 	$(BIN)/python benchmarks/viewer_cost.py
 	$(BIN)/python benchmarks/ab_power.py
 

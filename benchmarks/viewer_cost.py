@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
     os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="f4v")
-    for columns, rows in ((80, 24), (200, 50)):
+    for columns, rows in ((80, 24), (120, 40), (200, 50)):
         terminal = Terminal("--target", "sim", "--no-record", columns=columns, rows=rows)
         terminal.until("TFLOP/s")
         terminal.read(options.seconds)
