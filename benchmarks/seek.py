@@ -74,8 +74,8 @@ def main() -> None:
             folds.append(1000.0 * (time.perf_counter() - start))
         player.close()
     print(
-        f"{options.mib} MiB, {player.duration_s:.0f} s: opened in {1000 * first_s:.0f} ms, indexed in {indexed_s:.1f} s "
-        f"(in a thread; {grown} MiB); a jump {statistics.median(times):.0f} ms (worst {max(times):.0f}), "
+        f"{options.mib} MiB, {player.duration_s:.0f} s: opened in {1000 * first_s:.0f} ms, "
+        f"indexed in {indexed_s:.1f} s (in a thread; {grown} MiB); a jump {statistics.median(times):.0f} ms (worst {max(times):.0f}), "
         f"its fold {statistics.median(folds):.0f} ms"
     )
 

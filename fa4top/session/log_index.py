@@ -1,7 +1,7 @@
 """Where things lie in a recording: a mark each second, what sets the scene, where numbers begin. Built in one pass.
 
 The pass decodes envelopes, not bodies, but for the few counts that a viewer keeps for longer than its window. Memory:
-8 bytes for each record that sets the scene, and a mark a second.
+8 bytes for each record that sets the scene, 8 more where it makes a line, and a mark a second.
 """
 
 from __future__ import annotations
@@ -15,13 +15,33 @@ import msgspec
 from fa4top.analysis.view.fold import MAX_LINES, Totals, add_losses
 from fa4top.analysis.view.jobs import MAX_BLOCKS
 from fa4top.analysis.view.snapshot import LossTotals
-from fa4top.records import KINDS, AbBlock, CleanBurst, GpuSample, Losses, Plan, SweepBlock, TraceSample
+from fa4top.records import (
+    KINDS,
+    AbBlock,
+    Check,
+    CleanBurst,
+    EngineState,
+    Fault,
+    GpuSample,
+    HangReport,
+    Losses,
+    Notice,
+    Output,
+    Plan,
+    SweepBlock,
+    TraceSample,
+    WorkerState,
+)
 from fa4top.session.log_bytes import LogBytes
 
 MARK_NS = 1_000_000_000
 NUMBERS_GAP_NS = 3_000_000_000
 # a viewer keeps so many of a kind at most: earlier ones need not be read again
 MOST_OF_A_KIND = {AbBlock.kind: MAX_BLOCKS}
+# each of these makes a line of the log screen, and a worker's state does when it is another: of all of them together
+# the last lines are read again, and of each kind a few more, for what they say of the present state
+LINES = frozenset(body.kind for body in (EngineState, Plan, Check, Fault, Notice, Output, HangReport))
+FEW = 64
 
 
 class _Line(msgspec.Struct):
@@ -49,9 +69,16 @@ class _Plan(msgspec.Struct):
     plan_id: int
 
 
+class _Worker(msgspec.Struct):
+    plan_id: int
+    twin: str
+    state: str
+
+
 _LINE = msgspec.json.Decoder(_Line)
 _TRACE, _CLEAN = msgspec.json.Decoder(_Trace), msgspec.json.Decoder(_Clean)
 _SWEEP_BLOCK, _PLAN = msgspec.json.Decoder(_SweepBlock), msgspec.json.Decoder(_Plan)
+_WORKER = msgspec.json.Decoder(_Worker)
 
 
 class _Counter:
@@ -103,6 +130,8 @@ class LogIndex:
         self._marks_ns, self._marks_at = array("q"), array("Q")
         self._totals: list[Totals] = []
         self._scene: dict[str, array[int]] = {}
+        self._lines = array("Q")
+        self._states: dict[tuple[int, str], str] = {}
         self._gpu = array("Q")
         self._starts_ns = array("q")
         self.first_ns = 0
@@ -139,6 +168,8 @@ class LogIndex:
                 self._marks_at.append(at)
                 self._marks_ns.append(now)
             counter.take(line)
+            if line.kind in LINES or (line.kind == WorkerState.kind and self._is_new(_WORKER.decode(line.body))):
+                self._lines.append(at)
         except msgspec.MsgspecError:
             return number_ns  # the reader will count it
         self.first_ns = self.first_ns or now
@@ -153,6 +184,12 @@ class LogIndex:
             number_ns = now
         return number_ns
 
+    def _is_new(self, worker: _Worker) -> bool:
+        who = (worker.plan_id, worker.twin)
+        new = self._states.get(who) != worker.state
+        self._states[who] = worker.state
+        return new
+
     def mark_before(self, at_ns: int) -> tuple[int, Totals]:
         """(offset, counts so far) of the last mark at or before a moment."""
         index = max(0, bisect.bisect_right(self._marks_ns, at_ns) - 1)
@@ -162,19 +199,24 @@ class LogIndex:
 
     def scene_before(self, offset: int) -> list[int]:
         """Offsets of the records before this place that set the scene for what follows, in order."""
-        found: list[int] = []
+        found = set(_last(self._lines, offset, MAX_LINES))
         for kind, places in self._scene.items():
-            count = bisect.bisect_left(places, offset)
-            found += places[max(0, count - MOST_OF_A_KIND.get(kind, MAX_LINES)) : count]
+            few = kind in LINES or kind == WorkerState.kind
+            found.update(_last(places, offset, FEW if few else MOST_OF_A_KIND.get(kind, MAX_LINES)))
         last = bisect.bisect_left(self._gpu, offset) - 1
         if last >= 0:
-            found.append(self._gpu[last])  # what NVML said last stands until it says something else
+            found.add(self._gpu[last])  # what NVML said last stands until it says something else
         return sorted(found)
 
     def numbers_after(self, at_ns: int) -> int | None:
         """The moment when, after a gap, numbers begin again; None where no others follow in what is indexed."""
         index = bisect.bisect_right(self._starts_ns, at_ns)
         return self._starts_ns[index] if index < len(self._starts_ns) else None
+
+
+def _last(places: array[int], offset: int, most: int) -> array[int]:
+    count = bisect.bisect_left(places, offset)
+    return places[max(0, count - most) : count]
 
 
 MARK_BYTES = 1 << 20

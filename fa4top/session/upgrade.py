@@ -10,7 +10,6 @@ from fractions import Fraction
 
 from fa4top.records import (
     Body,
-    Geometry,
     Header,
     Plan,
     RoleMap,
@@ -48,6 +47,8 @@ class Upgrade:
     def __init__(self) -> None:
         self._old = False
         self._plan: Plan | None = None
+        self._work: StepWork | None = None  # of that plan, and its roles: once, not for every worker's record
+        self._roles: RoleMap | None = None
 
     def body(self, body: Body) -> Body:
         """The body as this version has it."""
@@ -58,12 +59,13 @@ class Upgrade:
             return body
         if isinstance(body, Plan):
             self._plan = replace(body, quiet=[name for name, value in body.knobs.items() if value in _QUIET])
+            self._work, self._roles = _work(body), _roles(body)
             return self._plan
         if isinstance(body, WorkerState) and self._plan is not None and body.twin != "bench":
             geometry = body.geometry
             if geometry is not None and geometry.work is None:
-                geometry = _with_work(geometry, self._plan)
-            return replace(body, geometry=geometry, roles=body.roles or _roles(self._plan))
+                geometry = replace(geometry, work=self._work)
+            return replace(body, geometry=geometry, roles=body.roles or self._roles)
         if isinstance(body, TraceSample) and body.timeline is not None:
             return replace(body, timeline=_with_waits(body.timeline))
         if isinstance(body, SweepPoint):
@@ -89,7 +91,7 @@ def _roles(plan: Plan) -> RoleMap:
     return RoleMap(names=["mma", *_SOFTMAX, "correction"], lead="softmax0", mma=["mma"])
 
 
-def _with_work(geometry: Geometry, plan: Plan) -> Geometry:
+def _work(plan: Plan) -> StepWork:
     exp2 = _EXP2.get((plan.target, plan.arch))
     if any(plan.knobs.get(knob, "auto") != "auto" for knob in _EMULATION):
         exp2 = None
@@ -97,9 +99,8 @@ def _with_work(geometry: Geometry, plan: Plan) -> Geometry:
         emulated = float(Fraction(plan.knobs.get("exp2_emulation", "0")))
     except (ValueError, ZeroDivisionError):
         exp2, emulated = None, 0.0
-    work = StepWork(
+    return StepWork(
         qk_format=plan.knobs.get("qk_mode", plan.shape.dtype),
         pv_format=plan.knobs.get("pv_mode", plan.shape.dtype),
         exp2_per_element=exp2 - emulated if exp2 is not None else None,
     )
-    return replace(geometry, work=work)

@@ -34,7 +34,7 @@ from fa4top.records import (
 
 WINDOW_S = 60.0
 RECENT_S = 10.0
-MAX_LINES = 2000
+MAX_LINES = 1000
 MAX_FAULTS = 50
 ROLES_OF = 32  # last traced launches whose roles are shown
 ACCOUNTED = 64
