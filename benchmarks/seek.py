@@ -75,7 +75,8 @@ def main() -> None:
         player.close()
     print(
         f"{options.mib} MiB, {player.duration_s:.0f} s: opened in {1000 * first_s:.0f} ms, "
-        f"indexed in {indexed_s:.1f} s (in a thread; {grown} MiB); a jump {statistics.median(times):.0f} ms (worst {max(times):.0f}), "
+        f"indexed in {indexed_s:.1f} s (in a thread; {grown} MiB); "
+        f"a jump {statistics.median(times):.0f} ms (worst {max(times):.0f}), "
         f"its fold {statistics.median(folds):.0f} ms"
     )
 

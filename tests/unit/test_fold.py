@@ -5,12 +5,15 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fa4top.analysis.view import fold as fold_module
 from fa4top.analysis.view.fold import Fold
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.analysis.view.window import MAX_SAMPLES
+from fa4top.analysis.view.window import MAX_SAMPLES, percentiles
 from fa4top.records import (
     Body,
     Check,
@@ -263,3 +266,9 @@ def test_unsafe_marks_what_follows() -> None:
     assert Snapshot(plan=replace(PLAN, unsafe=True)).label == "UNSAFE"
     assert Snapshot(plan=replace(PLAN, unsafe=True, simulated=True)).label == "SIMULATED UNSAFE"
     assert Snapshot(plan=PLAN).label == ""
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), share=st.floats(0.0, 1.0))
+def test_percentiles_are_numpys(values: list[float], share: float) -> None:
+    found = percentiles(np.array(values), (share, 0.5))
+    assert found == pytest.approx(np.percentile(values, (100.0 * share, 50.0)), rel=1e-9, abs=1e-6)

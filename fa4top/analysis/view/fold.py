@@ -13,7 +13,7 @@ from fa4top.analysis.view.account import kernel_account
 from fa4top.analysis.view.jobs import BENCH_TWIN, JOB_FOLDS, SweepFold
 from fa4top.analysis.view.limits import live_sentence
 from fa4top.analysis.view.snapshot import LogLine, LossTotals, Point, Snapshot
-from fa4top.analysis.view.window import Window, median, own, role_names, role_view, sm_periods, thinned
+from fa4top.analysis.view.window import Window, median, own, percentiles, role_names, role_view, sm_periods, thinned
 from fa4top.records import (
     Body,
     Check,
@@ -234,7 +234,7 @@ class Fold:
             began_s=self._began_s,
             wall_ns=self._wall_ns,
             clean_us=clean_us,
-            clean_p95_us=float(np.percentile(times, 95)) if len(times) else None,
+            clean_p95_us=percentiles(times, (0.95,))[0] if len(times) else None,
             slowest_us=float(times.max()) if len(times) else None,
             host_us=median([burst.host_us for burst in window.clean]),
             traced_us=traced_us,

@@ -101,7 +101,7 @@ def role_view(name: str, known: deque[RoleAt], recent_s: float) -> RoleView:
     points = tuple(Point(role.time_s, role.sample.period_median_cycles or 0.0) for role in with_period)
     lately = [role.sample for role in with_period if role.time_s >= recent_s]
     periods = pooled(known, POOLED)
-    p5, median, p95 = (float(x) for x in np.percentile(periods, (5, 50, 95))) if len(periods) else (None,) * 3
+    p5, median, p95 = percentiles(periods, (0.05, 0.5, 0.95)) if len(periods) else (None,) * 3
     return RoleView(
         role=name,
         series=points,
@@ -114,6 +114,18 @@ def role_view(name: str, known: deque[RoleAt], recent_s: float) -> RoleView:
         steps=sum(sample.steps for sample in lately),
         tile_overhead_cycles=_mean([sample.tile_overhead_cycles for sample in lately]),
     )
+
+
+def percentiles(values: F64, shares: Sequence[float]) -> tuple[float, ...]:
+    """With linear interpolation, as ``np.percentile`` has them; that one takes ten times as long on so few values."""
+    ordered = np.sort(values)
+    found = []
+    for share in shares:
+        place = share * (len(ordered) - 1)
+        low = int(place)
+        a, b, part = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)]), place - low
+        found.append(a + (b - a) * part if part < 0.5 else b - (b - a) * (1.0 - part))
+    return tuple(found)
 
 
 def _mean(values: list[float | None]) -> float | None:
