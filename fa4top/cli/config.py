@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 
 import click
+from msgspec.structs import asdict
 
 from fa4top.cli.fail import config_or_fail
 from fa4top.session.config import HELP, example

@@ -52,8 +52,8 @@ class ControlServer:
                     answer = await self._handle(command)
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
-        except (ConnectionError, ValueError, asyncio.CancelledError):
-            pass
+        except (ConnectionError, ValueError):
+            pass  # this viewer has left, or speaks another language
         finally:
             self._writers.discard(writer)
             writer.close()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from fa4top.session.paths import config_file
 
@@ -17,64 +19,47 @@ else:
     import tomli as tomllib
 
 
+WORDS = {"yes": "true", "no": "false"}  # besides what msgspec takes for true and false
+
+
 class ConfigError(ValueError):
     """The config can not be used; the text names the file, the key and what is allowed."""
 
 
-@dataclass(frozen=True)
-class Config:
-    """Settings of a person. ``keys`` maps action ids to keys."""
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of a person; each says what it is where it stands."""
 
-    target: str = "auto"
-    gpu: str = ""
-    python: str = ""
-    theme: str = "fa4top-dark"
-    refresh_hz: float = 0.0
-    ascii: bool = False
-    mouse: bool = True
-    idle_limit_min: float = 15.0
-    record: bool = True
-    sessions: str = ""
-    keys: dict[str, str] = field(default_factory=dict)
+    target: Annotated[str, Meta(description="auto, fa4 or sim")] = "auto"
+    gpu: Annotated[str, Meta(description="NVML index, or UUID or its start; empty: the first that CUDA sees")] = ""
+    python: Annotated[str, Meta(description="interpreter that has the target's packages; empty: the present one")] = ""
+    theme: Annotated[str, Meta(description="a theme's name (fa4top config --themes lists them)")] = "fa4top-dark"
+    refresh_hz: Annotated[float, Meta(description="redraws a second; 0: 4 locally, 2 over SSH")] = 0.0
+    ascii: Annotated[bool, Meta(description="plain ASCII instead of blocks and lines")] = False
+    mouse: Annotated[bool, Meta(description="listen to the mouse")] = True
+    idle_limit_min: Annotated[float, Meta(description="minutes that an engine goes on with nobody watching")] = 15.0
+    record: Annotated[bool, Meta(description="keep sessions on disk")] = True
+    sessions: Annotated[str, Meta(description="folder of recorded sessions; empty: the user's state folder")] = ""
+    keys: Annotated[dict[str, str], Meta(description="action id = key, or several keys with commas between")] = (
+        msgspec.field(default_factory=dict)
+    )
 
 
 HELP: dict[str, str] = {
-    "target": "auto, fa4 or sim",
-    "gpu": "NVML index, or UUID or the start of one; empty: the first that CUDA sees",
-    "python": "interpreter that has the target's packages; empty: the present one",
-    "theme": "a theme's name (fa4top config --themes lists them)",
-    "refresh_hz": "redraws a second; 0: 4 locally, 2 over SSH",
-    "ascii": "plain ASCII instead of blocks and lines",
-    "mouse": "listen to the mouse",
-    "idle_limit_min": "minutes that an engine goes on with nobody watching",
-    "record": "keep sessions on disk",
-    "sessions": "folder of recorded sessions; empty: the user's state folder",
-    "keys": "action id = key, or several keys with commas between",
+    name: kind.__metadata__[0].description for name, kind in get_type_hints(Config, include_extras=True).items()
 }
+KINDS = {bool: "true or false", float: "a number", str: "a string"}
 
 
-def _check(name: str, value: Any, where: str) -> Any:
-    wanted = next((f for f in fields(Config) if f.name == name), None)
-    if wanted is None:
-        raise ConfigError(f"{where}: unknown key '{name}'; there are: {', '.join(f.name for f in fields(Config))}")
-    default = getattr(Config(), name)
-    if isinstance(default, bool):
-        if isinstance(value, bool):
-            return value
-        if isinstance(value, str) and value.lower() in ("0", "1", "true", "false", "yes", "no"):
-            return value.lower() in ("1", "true", "yes")
-    elif isinstance(default, float):
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
-    elif isinstance(default, dict):
-        if isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
-            return value
-    elif isinstance(value, str):
-        return value
-    kind = {bool: "true or false", float: "a number", dict: "a table of strings"}.get(type(default), "a string")
-    raise ConfigError(f"{where}: '{name}' must be {kind}, not {value!r}")
+def _read(values: Mapping[str, Any], where: str, strict: bool) -> Config:
+    """The values as a config; from the environment (not ``strict``) all are strings."""
+    if unknown := [name for name in values if name not in HELP]:
+        raise ConfigError(f"{where}: unknown key '{unknown[0]}'; there are: {', '.join(HELP)}")
+    try:
+        return msgspec.convert(values, Config, strict=strict)
+    except msgspec.ValidationError as error:
+        name = str(error).rpartition("$.")[2].rstrip("`").partition("[")[0]
+        wanted = KINDS.get(type(getattr(Config(), name)), "a table of strings")
+        raise ConfigError(f"{where}: '{name}' must be {wanted}, not {values[name]!r}") from error
 
 
 def load_config(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -84,20 +69,20 @@ def load_config(path: Path | None = None, environment: Mapping[str, str] = os.en
         ConfigError: a key that does not exist, a value of the wrong kind, or a file that is no TOML.
     """
     path = path or config_file()
-    values: dict[str, Any] = {}
     try:
         loaded = tomllib.loads(path.read_text())
     except FileNotFoundError:
         loaded = {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    for name, value in loaded.items():
-        values[name] = _check(name, value, str(path))
-    for name in (f.name for f in fields(Config)):
+    config = _read(loaded, str(path), strict=True)
+    for name in HELP:
         variable = f"FA4TOP_{name.upper()}"
-        if name != "keys" and variable in environment:
-            values[name] = _check(name, environment[variable], variable)
-    return replace(Config(), **values)
+        if name != "keys" and (text := environment.get(variable)) is not None:
+            said = WORDS.get(text.lower(), text) if isinstance(getattr(config, name), bool) else text
+            value = getattr(_read({name: said}, variable, strict=False), name)
+            config = msgspec.structs.replace(config, **{name: value})
+    return config
 
 
 def remember(name: str, value: str, path: Path | None = None) -> None:
@@ -117,12 +102,12 @@ def example() -> str:
     """A config file with every key at its default, explained."""
     lines = ["# fa4top's config. Every key is optional; these are the defaults.", ""]
     defaults = Config()
-    for entry in fields(Config):
-        value = getattr(defaults, entry.name)
-        lines.append(f"# {HELP[entry.name]}")
+    for name, text in HELP.items():
+        value = getattr(defaults, name)
+        lines.append(f"# {text}")
         if isinstance(value, dict):
-            lines += [f"[{entry.name}]", '# pause = "p"', ""]
+            lines += [f"[{name}]", '# pause = "p"', ""]
         else:
-            text = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
-            lines += [f"{entry.name} = {text}", ""]
+            shown = str(value).lower() if isinstance(value, bool) else repr(value).replace("'", '"')
+            lines += [f"{name} = {shown}", ""]
     return "\n".join(lines)
