@@ -123,8 +123,8 @@ def test_a_package_that_looks_different_is_refused_with_what_is_missing() -> Non
     code = (
         "import os; os.environ.update(CUTE_DSL_ARCH='sm_90a', FLASH_ATTENTION_ARCH='sm_90a');"
         "import flash_attn.cute.flash_fwd_sm90 as m; del m.FlashAttentionForwardSm90.warp_scheduler_barrier_sync;"
-        "from fa4top.targets.fa4 import inject, probes;"
-        "inject.install(probes.SM90, probes.SM90.sets[0], 4096, 4096)"
+        "from fa4top.targets.fa4 import injection, probes;"
+        "injection.install(probes.SM90, probes.SM90.sets[0], 4096, 4096)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (

@@ -50,16 +50,8 @@ def worker(
     assert not problems
     words = shape.split()
     parsed = asdict(parse_shape(words[0], DESCRIPTION.default_shape)) | {"causal": "causal" in words}
-    request = {
-        "target": "fa4-fork",
-        "shape": parsed,
-        "knobs": setting,
-        "twin": twin,
-        "seed": 0,
-        "device": 0,
-        "gpu_uuid": "",
-    }
-    lines = [{"worker": twin, "plan_id": 1, "request": request}, *commands, {"do": "stop"}]
+    request = {"target": "fa4-fork", "shape": parsed, "knobs": setting, "twin": twin, "seed": 0, "gpu_uuid": ""}
+    lines = [{"do": "serve", "worker": twin, "plan_id": 1, "request": request}, *commands, {"do": "stop"}]
     done = subprocess.run(
         [sys.executable, str(BOOTSTRAP)],
         input="".join(json.dumps(line) + "\n" for line in lines),
@@ -235,7 +227,6 @@ def hung(top: Path, knobs: dict[str, str]) -> list[dict[str, Any]]:
         "knobs": setting,
         "twin": "traced",
         "seed": 0,
-        "device": 0,
         "gpu_uuid": "",
     }
     process = subprocess.Popen(
@@ -243,7 +234,7 @@ def hung(top: Path, knobs: dict[str, str]) -> list[dict[str, Any]]:
         env={**os.environ, "FA4TOP_FA4_PATH": str(top), "FA4TOP_STAND_IN_HANG": "1"},
     )  # fmt: skip
     assert process.stdin and process.stdout
-    process.stdin.write(json.dumps({"worker": "traced", "plan_id": 1, "request": request}) + "\n")
+    process.stdin.write(json.dumps({"do": "serve", "worker": "traced", "plan_id": 1, "request": request}) + "\n")
     process.stdin.write(json.dumps({"do": "trace", "cta": 1, "deadline_s": 3.0}) + "\n")
     process.stdin.flush()
     records = []
