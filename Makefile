@@ -22,7 +22,7 @@ test-fa4: $(FA4_VENV)/.fa4
 	$(FA4_VENV)/bin/python -m pytest tests/fa4 tests/fork -m fa4 -n 2 --dist loadfile $(ARGS)
 
 test-kernels: $(KERNELS_VENV)/.kernels
-	$(KERNELS_VENV)/bin/python -m pytest tests/kernels -m kernels $(ARGS)
+	$(KERNELS_VENV)/bin/python -m pytest tests/kernels -m kernels -n 2 $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -9,5 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Nothing that a person has compiled is taken for what is compiled here."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    """Nothing that a person has compiled is taken for what is compiled here; test processes side by side share it."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    os.environ["XDG_CACHE_HOME"] = str(shared / "cache")
