@@ -221,14 +221,7 @@ def hung(top: Path, knobs: dict[str, str]) -> list[dict[str, Any]]:
     """Records of a worker whose traced launch does not end, until it has told so."""
     setting = DESCRIPTION.setting(knobs)[0]
     shape = asdict(parse_shape("b1,s2048,h1,d128", DESCRIPTION.default_shape))
-    request = {
-        "target": "fa4-fork",
-        "shape": shape,
-        "knobs": setting,
-        "twin": "traced",
-        "seed": 0,
-        "gpu_uuid": "",
-    }
+    request = {"target": "fa4-fork", "shape": shape, "knobs": setting, "twin": "traced", "seed": 0, "gpu_uuid": ""}
     process = subprocess.Popen(
         [sys.executable, str(BOOTSTRAP)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "FA4TOP_FA4_PATH": str(top), "FA4TOP_STAND_IN_HANG": "1"},
