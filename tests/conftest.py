@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -48,35 +49,36 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+def make_sim_order(sessions: Path, knobs: dict[str, str] | None = None, **changes: object) -> Order:
+    """An order for the simulated device whose session lies in a folder of its own; knobs and order fields."""
+    setting, problems = SIM.setting(knobs or {})
+    assert not problems
+    session_id = new_session_id()
+    fields: dict[str, object] = {
+        "session_id": session_id,
+        "folder": str(sessions / session_id),
+        "record": True,
+        "target": "sim",
+        "why_target": "test",
+        "shape": SIM.default_shape,
+        "knobs": setting,
+        "seed": 0,
+        "python": sys.executable,
+        "gpu_uuid": "SIM-gb300",
+        "gpu_name": "simulated GB300",
+        "arch": "sm_103a",
+        "simulated": True,
+        "argv": ["fa4top"],
+        "rounds_per_s": 40.0,
+        "idle_limit_s": 30.0,
+    }
+    return Order(**{**fields, **changes})  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def sim_order(home: Path) -> Callable[..., Order]:
     """Makes orders for the simulated device; knobs and order fields as keywords."""
-
-    def make(knobs: dict[str, str] | None = None, **changes: object) -> Order:
-        setting, problems = SIM.setting(knobs or {})
-        assert not problems
-        session_id = new_session_id()
-        fields: dict[str, object] = {
-            "session_id": session_id,
-            "folder": str(home / "sessions" / session_id),
-            "record": True,
-            "target": "sim",
-            "why_target": "test",
-            "shape": SIM.default_shape,
-            "knobs": setting,
-            "seed": 0,
-            "python": sys.executable,
-            "gpu_uuid": "SIM-gb300",
-            "gpu_name": "simulated GB300",
-            "arch": "sm_103a",
-            "simulated": True,
-            "argv": ["fa4top"],
-            "rounds_per_s": 40.0,
-            "idle_limit_s": 30.0,
-        }
-        return Order(**{**fields, **changes})  # type: ignore[arg-type]
-
-    return make
+    return partial(make_sim_order, home / "sessions")
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> None:

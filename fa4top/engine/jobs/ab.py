@@ -134,6 +134,7 @@ class _Run:
         """Tier 2: fresh pairs of processes, a pair's mean as the unit; the first sets the scale and is discarded."""
         pairs: Evidence | None = None
         found: Verdict | None = None
+        spent = False
         began = time.monotonic()
         for number in range(1, self._job.pairs + 1):
             await self._ready()
@@ -172,7 +173,10 @@ class _Run:
             if found.word == INVALID or spent or (found.decided and self._job.until_decided):
                 break
         assert found is not None
-        self.state("done", found.text, found)
+        text = found.text
+        if not found.decided and found.word != INVALID:
+            text += f" (budget of {self._budget() if spent else f'{self._job.pairs} pairs'} spent)"
+        self.state("done", text, found)
 
     async def _pair_blocks(self, began: float) -> list[float]:
         """Ratios of the blocks of this pair that the gate lets through."""

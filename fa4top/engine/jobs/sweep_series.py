@@ -95,7 +95,7 @@ class Series:
         base = self._arms.get(self._baseline)
         if base is not None:
             self._host.append(plan_record(base.order, base.twins.plan_id))
-        await asyncio.gather(*(self._guarded(name, self._verify(name)) for name in list(self._arms)))
+        await self._verify()
         if self._baseline in self._arms:
             self._compare(self._arms[self._baseline])
         names = list(self._arms)
@@ -103,9 +103,17 @@ class Series:
             names, self._baseline, NULL, self._job.margin, self._sweep.comparisons, self._job.seed
         )
 
-    async def _verify(self, name: str) -> None:
-        if problem := await verify(self._arms[name]):
-            self._lose(name, problem)
+    async def _verify(self) -> None:
+        """All at the same time; what is recorded keeps the arms' order, whoever answers first."""
+        names = list(self._arms)
+        found = await asyncio.gather(*(verify(self._arms[name]) for name in names), return_exceptions=True)
+        for name, problem in zip(names, found, strict=True):
+            if isinstance(problem, WorkerGone):
+                self._gone(problem, name)
+            elif isinstance(problem, BaseException):
+                raise problem
+            elif problem:
+                self._lose(name, problem)
 
     def _compare(self, base: Arm) -> None:
         for name, arm in list(self._arms.items()):
