@@ -10,12 +10,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fa4top.cli.interpreter import inspect
+from fa4top.cli.root import root
 from fa4top.orders.order import Order
 from fa4top.records import Envelope
 from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_id
@@ -42,6 +48,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.setenv(name, str(value))
     for name in ("NO_COLOR", "SSH_CONNECTION", "CUDA_VISIBLE_DEVICES", "FA4TOP_TARGET", "TEXTUAL_COLOR_SYSTEM"):
         monkeypatch.delenv(name, raising=False)
+    inspect.cache_clear()
     yield folder
     with contextlib.suppress(RuntimeFolderError):
         for session in live_sessions():
@@ -89,9 +96,32 @@ def wait_until(condition: Callable[[], bool], limit_s: float = PATIENCE_S) -> No
         time.sleep(0.02)
 
 
-def run_cli(*arguments: str, limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run_cli(*arguments: str) -> Done:
+    """A command in this process, without a terminal: importing it anew each time would take longer than most of what is
+    tested. The engine that it starts is a process of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fa4top", *arguments])
+        found = CliRunner().invoke(root, list(arguments), prog_name="fa4top")
+    words = "" if found.exception is None or isinstance(found.exception, SystemExit) else _trace(found.exc_info)
+    return Done(found.exit_code, found.stdout, found.stderr + words)
+
+
+def _trace(exc_info: Any) -> str:
+    return "".join(traceback.format_exception(*exc_info))
+
+
+def run_process(*arguments: str, limit_s: float = PATIENCE_S) -> Done:
     """fa4top as a person's shell would start it, without a terminal."""
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "fa4top", *arguments],
         capture_output=True,
         text=True,
@@ -100,6 +130,7 @@ def run_cli(*arguments: str, limit_s: float = PATIENCE_S) -> subprocess.Complete
         stdin=subprocess.DEVNULL,
         check=False,
     )
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def of_kind(records: list[Envelope], kind: str) -> list[Envelope]:

@@ -23,7 +23,7 @@ from fa4top.engine.sass_reading import wheel_tools
 from fa4top.orders import exits
 from fa4top.session.paths import RuntimeFolderError, config_file, runtime_folder, sessions_folder
 from fa4top.targets.base import MISSING, NOTE, OK, Description, Finding
-from fa4top.targets.catalog import BROKEN, TARGETS
+from fa4top.targets.catalog import TARGETS
 from fa4top.targets.cuda.tools import find_tool, version_of
 from fa4top.targets.fork.description import NAME as FORK
 from fa4top.targets.fork.doctor import checkout_findings, is_checkout
@@ -113,7 +113,9 @@ def _launchable(description: Description, found: Interpreter, folder: str) -> Fi
 
 def _targets(found: Interpreter, folder: str) -> list[Finding]:
     findings = [_launchable(description, found, folder) for description in TARGETS.values()]
-    findings += [Finding(name, MISSING, why, "another version of that package?") for name, why in BROKEN.items()]
+    findings += [
+        Finding(name, MISSING, why, "another version of that package?") for name, why in TARGETS.broken.items()
+    ]
     return findings
 
 

@@ -1,33 +1,62 @@
-"""The targets that exist, by name. Descriptions only: importing this imports no CUDA."""
+"""The targets that exist, by name. Descriptions only, each imported when it is asked for; none imports CUDA."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from typing import cast
 
 from fa4top.targets.base import Description
-from fa4top.targets.builtin.description import DESCRIPTION as BUILTIN
-from fa4top.targets.fa4.description import DESCRIPTION as FA4
-from fa4top.targets.fork.description import DESCRIPTION as FORK
-from fa4top.targets.sim.description import DESCRIPTION as SIM
 
 ENTRY_POINTS = "fa4top.targets"  # a package of somebody else adds a Description of its own
+OWN = {
+    "fa4": "fa4top.targets.fa4.description",
+    "fa4-fork": "fa4top.targets.fork.description",
+    "builtin": "fa4top.targets.builtin.description",
+    "sim": "fa4top.targets.sim.description",
+}
 
 
-def _found() -> dict[str, Description]:
-    """Our own targets, then those of installed packages; none of these replaces one of ours."""
-    found = {description.name: description for description in (FA4, FORK, BUILTIN, SIM)}
+@cache
+def _installed() -> tuple[dict[str, Description], dict[str, str]]:
+    """Descriptions of installed packages, and why some could not be loaded."""
+    # asking what is installed takes longer than all of our own descriptions, and workers rarely need to know
+    from importlib.metadata import entry_points
+
+    found: dict[str, Description] = {}
+    broken: dict[str, str] = {}
     for entry in entry_points(group=ENTRY_POINTS):
         try:
             description = entry.load()
         except Exception as error:  # a broken package of somebody else must not take fa4top with it
-            BROKEN[entry.name] = f"{type(error).__name__}: {error}"
+            broken[entry.name] = f"{type(error).__name__}: {error}"
             continue
         found.setdefault(description.name, description)
-    return found
+    return found, broken
 
 
-BROKEN: dict[str, str] = {}  # entry points that could not be loaded, and why
-TARGETS: dict[str, Description] = _found()
+class Catalog(Mapping[str, Description]):
+    """Our own targets, then those of installed packages; none of these replaces one of ours."""
+
+    def __getitem__(self, name: str) -> Description:
+        if name in OWN:
+            return cast(Description, import_module(OWN[name]).DESCRIPTION)
+        return _installed()[0][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*OWN, *_installed()[0]]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """Entry points that could not be loaded, and why."""
+        return _installed()[1]
+
+
+TARGETS = Catalog()
 
 
 class UnknownTarget(KeyError):

@@ -11,11 +11,11 @@ from fa4top.orders import exits
 from fa4top.records import Header, Notice, TraceSample, stamp, to_line
 from fa4top.session.reading import Skipped, decode_line
 from fa4top.ui.plots import line_plot
-from tests.conftest import run_cli
+from tests.conftest import run_cli, run_process
 
 
 def test_version_and_help() -> None:
-    assert run_cli("--version").stdout.startswith("fa4top, version")
+    assert run_process("--version").stdout.startswith("fa4top, version")
     help_text = run_cli("--help").stdout
     assert "Examples:" in help_text and "Exit codes:" in help_text
     for command in ("live", "replay", "sessions", "attach", "doctor", "config", "knobs", "top"):
@@ -25,7 +25,7 @@ def test_version_and_help() -> None:
 
 
 def test_live_json_prints_records_and_nothing_else(home: Path) -> None:
-    done = run_cli("live", "--target", "sim", "--seconds", "1", "--json")
+    done = run_process("live", "--target", "sim", "--seconds", "1", "--json")
     assert done.returncode == 0
     skipped = Skipped()
     records = [decode_line(line.encode(), skipped) for line in done.stdout.splitlines()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from fa4top.cli.root import COMMANDS
 from fa4top.orders import exits
 from fa4top.targets.catalog import TARGETS
 from fa4top.targets.fork.find import STAND_IN
-from tests.conftest import PATIENCE_S, ROOT
+from tests.conftest import ROOT, run_cli
 from tests.fork.buffers import buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
 from tests.paper.interpreter import STOPPED
@@ -69,27 +69,18 @@ def test_no_command_is_missing_here() -> None:
 
 
 @pytest.fixture
-def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Its environment; returns its interpreter."""
+def machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Its environment; its interpreter."""
     python = home / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} {PAPER / "interpreter.py"} "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("PAPER_TAG", home.name)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(PAPER / "site"), str(ROOT)]))
+    monkeypatch.syspath_prepend(PAPER / "site")
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     (home / "config.toml").write_text(f'python = "{python}"\n')
-    return python
-
-
-def call(words: list[str], limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fa4top", *words],
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    yield python
+    sys.modules.pop("pynvml", None)
 
 
 def fork(home: Path) -> str:
@@ -117,7 +108,7 @@ def words_of(command: str, target: str, more: bool, home: Path) -> list[str]:
 )
 def test_every_command_on_every_target(command: str, target: str, more: bool, machine: Path, home: Path) -> None:
     way = WAYS[command]
-    done = call(words_of(command, target, more, home))
+    done = run_cli(*words_of(command, target, more, home))
     said = done.stdout + done.stderr
     assert "Traceback" not in (done.stderr if way.json and more else said), said[-3000:]
     if not way.kernel or (command == "sass" and target in ("sim", "fa4-fork")):
@@ -135,7 +126,7 @@ def test_a_whole_session_with_readings_that_are_not_all_there(
     machine: Path, gpu: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAPER_RUNS", "1")
-    done = call(["live", "--target", "fa4", "--gpu", gpu, "--seconds", "0.5", "--json"])
+    done = run_cli("live", "--target", "fa4", "--gpu", gpu, "--seconds", "0.5", "--json")
     assert done.returncode == exits.OK, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     readings = [record["body"] for record in records if record["kind"] == "gpu"]

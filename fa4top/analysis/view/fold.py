@@ -12,7 +12,7 @@ import numpy as np
 from fa4top.analysis.view.account import kernel_account
 from fa4top.analysis.view.jobs import BENCH_TWIN, JOB_FOLDS, SweepFold
 from fa4top.analysis.view.limits import live_sentence
-from fa4top.analysis.view.snapshot import LogLine, LossTotals, Point, Snapshot
+from fa4top.analysis.view.snapshot import LogLine, LossTotals, Snapshot
 from fa4top.analysis.view.window import Window, median, own, percentiles, role_names, role_view, sm_periods, thinned
 from fa4top.records import (
     Body,
@@ -205,7 +205,7 @@ class Fold:
         window.prune(self._time_s - WINDOW_S)
         times = np.concatenate([burst.times_us for burst in window.clean]) if window.clean else np.zeros(0)
         traced = [sample for _, sample in window.traced]
-        clean_us = float(np.median(times)) if len(times) else None
+        clean_us, clean_p95_us = percentiles(times, (0.5, 0.95)) if len(times) else (None, None)
         traced_us = float(np.median([sample.time_us for sample in traced])) if traced else None
         clocks = [sample.sm_clock_mhz for sample in traced if sample.sm_clock_mhz is not None]
         # a target whose own trace has no anchors: the clock of the clean bursts is as good
@@ -234,7 +234,7 @@ class Fold:
             began_s=self._began_s,
             wall_ns=self._wall_ns,
             clean_us=clean_us,
-            clean_p95_us=percentiles(times, (0.95,))[0] if len(times) else None,
+            clean_p95_us=clean_p95_us,
             slowest_us=float(times.max()) if len(times) else None,
             host_us=median([burst.host_us for burst in window.clean]),
             traced_us=traced_us,
@@ -242,10 +242,10 @@ class Fold:
             sm_clock_mhz=sm_clock,
             clean_period_cycles=clean_period,
             tflops=tflops,
-            clean_series=tuple(Point(burst.time_s, burst.median_us) for burst in window.clean),
+            clean_series=tuple(burst.point for burst in window.clean),
             roles=tuple(role_view(name, window.roles[name], self._time_s - RECENT_S) for name in names),
             histogram=tuple((name, values) for name in names if (values := thinned(window.roles[name]))),
-            sm_periods=sm_periods(traced),
+            sm_periods=sm_periods(window.sms),
             timeline=drawn.timeline if drawn else None,
             timeline_cta=drawn.cta if drawn else -1,
             timeline_sm=drawn.sm if drawn else -1,

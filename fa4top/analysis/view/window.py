@@ -23,10 +23,9 @@ F64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Burst:
-    """One burst of the clean twin."""
+    """One burst of the clean twin. ``point`` is its median, us, for a graph."""
 
-    time_s: float
-    median_us: float
+    point: Point
     times_us: F64
     clock_mhz: float | None
     host_us: float | None
@@ -34,11 +33,12 @@ class Burst:
 
 @dataclass(frozen=True)
 class RoleAt:
-    """One role of one traced launch."""
+    """One role of one traced launch. ``point`` is its median period, where it has one, for a graph."""
 
     time_s: float
     sample: RoleSample
     periods: F64
+    point: Point | None
 
 
 class Window:
@@ -48,27 +48,34 @@ class Window:
         self.clean: deque[Burst] = deque(maxlen=MAX_SAMPLES)
         self.traced: deque[tuple[float, TraceSample]] = deque(maxlen=MAX_SAMPLES)
         self.roles: dict[str, deque[RoleAt]] = {}
+        self.sms: deque[tuple[float, int, float | None]] = deque(maxlen=MAX_SAMPLES)  # time, SM, the lead's period
 
     def add_clean(self, time_s: float, burst: CleanBurst) -> None:
         """One burst of the clean twin."""
         times = np.asarray(burst.times_us, dtype=np.float64)
         if len(times):
-            median = float(np.median(times))
-            self.clean.append(Burst(time_s, median, times, burst.sm_clock_mhz, burst.host_us))
+            median = percentiles(times, (0.5,))[0]
+            self.clean.append(Burst(Point(time_s, median), times, burst.sm_clock_mhz, burst.host_us))
 
     def add_traced(self, time_s: float, sample: TraceSample) -> None:
         """One traced launch."""
         self.traced.append((time_s, sample))
+        first: float | None = None
         for role in sample.roles:
             known = self.roles.setdefault(role.role, deque(maxlen=MAX_SAMPLES))
-            known.append(RoleAt(time_s, role, np.asarray(role.periods_cycles, dtype=np.float64)))
+            period = role.period_median_cycles
+            first = period if first is None else first
+            point = Point(time_s, period) if period is not None else None
+            known.append(RoleAt(time_s, role, np.asarray(role.periods_cycles, dtype=np.float64), point))
+        self.sms.append((time_s, sample.sm, first))
 
     def prune(self, since_s: float) -> None:
         """Forget what is older."""
-        while self.clean and self.clean[0].time_s < since_s:
+        while self.clean and self.clean[0].point.time_s < since_s:
             self.clean.popleft()
         while self.traced and self.traced[0][0] < since_s:
             self.traced.popleft()
+            self.sms.popleft()
         for known in self.roles.values():
             while known and known[0].time_s < since_s:
                 known.popleft()
@@ -92,14 +99,14 @@ def pooled(known: deque[RoleAt], count: int) -> F64:
 def thinned(known: deque[RoleAt]) -> tuple[int, ...]:
     """Pooled periods, sorted, thinned to 512 values: enough for any pane's bins."""
     values = np.sort(pooled(known, BINNED))
-    return tuple(int(x) for x in values[:: max(1, len(values) // HISTOGRAM_VALUES)])
+    # through a list: taking numbers out of an array one by one takes ten times as long
+    return tuple(values[:: max(1, len(values) // HISTOGRAM_VALUES)].astype(np.int64).tolist())
 
 
 def role_view(name: str, known: deque[RoleAt], recent_s: float) -> RoleView:
     """One role as a screen shows it."""
-    with_period = [role for role in known if role.sample.period_median_cycles is not None]
-    points = tuple(Point(role.time_s, role.sample.period_median_cycles or 0.0) for role in with_period)
-    lately = [role.sample for role in with_period if role.time_s >= recent_s]
+    points = tuple(role.point for role in known if role.point is not None)
+    lately = _lately(known, recent_s)
     periods = pooled(known, POOLED)
     p5, median, p95 = percentiles(periods, (0.05, 0.5, 0.95)) if len(periods) else (None,) * 3
     return RoleView(
@@ -114,6 +121,17 @@ def role_view(name: str, known: deque[RoleAt], recent_s: float) -> RoleView:
         steps=sum(sample.steps for sample in lately),
         tile_overhead_cycles=_mean([sample.tile_overhead_cycles for sample in lately]),
     )
+
+
+def _lately(known: deque[RoleAt], since_s: float) -> list[RoleSample]:
+    """Samples with a period of the last seconds, oldest first."""
+    found = []
+    for role in reversed(known):
+        if role.time_s < since_s:
+            break
+        if role.point is not None:
+            found.append(role.sample)
+    return found[::-1]
 
 
 def percentiles(values: F64, shares: Sequence[float]) -> tuple[float, ...]:
@@ -147,17 +165,16 @@ def _mean_waits(samples: list[RoleSample]) -> tuple[tuple[str, float], ...]:
     return tuple((cause, sum(values) / len(values)) for cause, values in causes.items())
 
 
-def sm_periods(traced: Sequence[TraceSample]) -> tuple[tuple[int, float], ...]:
-    """Mean period by SM, of the first role that knows one, over the window."""
+def sm_periods(sms: Iterable[tuple[float, int, float | None]]) -> tuple[tuple[int, float], ...]:
+    """Mean period by SM, of the first role that knows one, over the window; ``sms`` are (time, SM, period)."""
     by_sm: dict[int, list[float]] = {}
-    for sample in traced:
-        period = next((r.period_median_cycles for r in sample.roles if r.period_median_cycles is not None), None)
-        if period is not None and sample.sm >= 0:
-            by_sm.setdefault(sample.sm, []).append(period)
+    for _, sm, period in sms:
+        if period is not None and sm >= 0:
+            by_sm.setdefault(sm, []).append(period)
     return tuple((sm, sum(periods) / len(periods)) for sm, periods in sorted(by_sm.items()))
 
 
 def own(traced: Sequence[TraceSample]) -> tuple[tuple[str, float], ...]:
     """Medians of the target's own figures."""
-    names = dict.fromkeys(name for sample in traced for name in sample.own)
+    names = dict.fromkeys(name for sample in traced if sample.own for name in sample.own)
     return tuple((n, float(np.median([s.own[n] for s in traced if n in s.own]))) for n in names)
