@@ -26,6 +26,7 @@ from fa4top.orders.order import Order
 from fa4top.records import Envelope
 from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_id
 from fa4top.targets.sim.description import DESCRIPTION as SIM
+from tests.forked import forking
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 240.0  # after this a test has failed, however loaded the machine is; nothing sleeps it through
@@ -54,6 +55,13 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for session in live_sessions():
             os.kill(session.pid, signal.SIGKILL)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def copies() -> Iterator[None]:
+    """Engines and workers begin as copies of this process (tests/forked.py)."""
+    with forking():
+        yield
 
 
 def make_sim_order(sessions: Path, knobs: dict[str, str] | None = None, **changes: object) -> Order:

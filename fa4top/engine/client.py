@@ -14,6 +14,8 @@ from typing import Any
 from fa4top.orders.order import Order
 from fa4top.session.paths import LiveSession, live_sessions, runtime_folder
 
+START_LIMIT_S = 60.0  # in which an engine that lives must answer; on a loaded machine it imports for long
+
 
 class EngineError(RuntimeError):
     """The engine did not come up or does not answer; the text says what to look at."""
@@ -96,7 +98,7 @@ class Control:
         self._socket.close()
 
 
-def connect(session_id: str, process: subprocess.Popen[bytes] | None = None, wait_s: float = 10.0) -> Control:
+def connect(session_id: str, process: subprocess.Popen[bytes] | None = None, wait_s: float = START_LIMIT_S) -> Control:
     """Connect to an engine that may still be starting.
 
     Raises:

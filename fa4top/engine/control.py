@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from fa4top.engine.tasks import end_task
+
 Command = dict[str, Any]
 Handle = Callable[[Command], Awaitable[dict[str, Any]]]
 LINE_LIMIT = 1 << 16
@@ -23,6 +25,7 @@ class ControlServer:
         self._changed = changed
         self._server: asyncio.AbstractServer | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     @property
     def viewers(self) -> int:
@@ -34,9 +37,15 @@ class ControlServer:
         self._path.unlink(missing_ok=True)
         mask = os.umask(0o177)
         try:
-            self._server = await asyncio.start_unix_server(self._serve, str(self._path), limit=LINE_LIMIT)
+            self._server = await asyncio.start_unix_server(self._accept, str(self._path), limit=LINE_LIMIT)
         finally:
             os.umask(mask)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # a task of our own: asyncio's streams complain on stderr when one that they made is cancelled (before 3.12)
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -74,4 +83,6 @@ class ControlServer:
             self._server.close()
         for writer in list(self._writers):
             writer.close()
+        for task in list(self._serving):
+            await end_task(task)
         self._path.unlink(missing_ok=True)

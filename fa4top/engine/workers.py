@@ -106,7 +106,7 @@ class WorkerProcess:
         )
         return Serve(worker=self.name, plan_id=self.plan_id, request=request)
 
-    async def _spawn(self, order: Order, stderr_path: Path) -> None:
+    def _environment(self, order: Order) -> dict[str, str]:
         environment = dict(os.environ)
         if order.gpu_uuid and not order.simulated:
             # by UUID: CUDA's and NVML's indices disagree on real nodes
@@ -114,6 +114,9 @@ class WorkerProcess:
         environment["PYTHONUNBUFFERED"] = "1"
         if order.source_path:
             environment[describe(order.target).path_variable] = order.source_path
+        return environment
+
+    async def _spawn(self, order: Order, stderr_path: Path) -> None:
         try:
             self._process = await asyncio.create_subprocess_exec(
                 order.python,
@@ -121,7 +124,7 @@ class WorkerProcess:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=environment,
+                env=self._environment(order),
                 limit=LINE_LIMIT,
                 start_new_session=True,
             )

@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 from fa4top.analysis.view.fold import Fold
-from fa4top.engine.client import Control, EngineError, connect
+from fa4top.engine.client import START_LIMIT_S, Control, EngineError, connect
 from fa4top.records import Envelope
 from fa4top.session.following import Follower
 from fa4top.session.playing import Player
 from fa4top.session.reading import LogError
 from fa4top.ui.messages import FeedFailed, SnapshotReady
-
-START_LIMIT_S = 15.0  # from the start of an engine until it must answer
 
 
 class Source(Protocol):

@@ -28,18 +28,18 @@ def answer_question() -> None:
     print(json.dumps(found))
 
 
-def run_worker(bootstrap: str) -> None:
-    script = runpy.run_path(bootstrap)
-    sys.path.insert(0, str(Path(bootstrap).resolve().parents[2]))
+def on_the_simulated_device(request: Any) -> Any:
+    from fa4top.targets.sim.description import DESCRIPTION as SIM
+    from fa4top.targets.sim.launch import make_launcher
+
+    shape = replace(SIM.default_shape, causal=request.shape.causal)
+    return make_launcher(replace(request, target="sim", shape=shape, knobs=SIM.defaults()))
+
+
+def stop_at_kernels() -> None:
+    """From here on this process stops where a real kernel would start."""
     from fa4top.targets import references
     from fa4top.targets.launcher import TargetError
-
-    def on_the_simulated_device(request: Any) -> Any:
-        from fa4top.targets.sim.description import DESCRIPTION as SIM
-        from fa4top.targets.sim.launch import make_launcher
-
-        shape = replace(SIM.default_shape, causal=request.shape.causal)
-        return make_launcher(replace(request, target="sim", shape=shape, knobs=SIM.defaults()))
 
     def stop(*_: Any, **__: Any) -> Any:
         raise TargetError("compile error", STOPPED, "use a real machine")
@@ -47,11 +47,20 @@ def run_worker(bootstrap: str) -> None:
     def load(reference: str) -> Any:
         return on_the_simulated_device if os.environ.get("PAPER_RUNS") else stop
 
-    vars(references)["load"] = load  # before anybody has it by name
+    real = references.load
+    for module in [each for name, each in sys.modules.items() if name.startswith("fa4top.")]:
+        if vars(module).get("load") is real:
+            vars(module)["load"] = load
     # imported only where it is asked for: most workers here have another errand
     stand_in = ModuleType("fa4top.targets.bench.run")
     vars(stand_in).update(Suite=stop, choose=lambda names: list(names))
     sys.modules[stand_in.__name__] = stand_in
+
+
+def run_worker(bootstrap: str) -> None:
+    script = runpy.run_path(bootstrap)
+    sys.path.insert(0, str(Path(bootstrap).resolve().parents[2]))
+    stop_at_kernels()
     sys.exit(script["main"]())
 
 

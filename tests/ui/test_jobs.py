@@ -26,6 +26,7 @@ from fa4top.ui.widgets.lines import Lines
 from fa4top.ui.widgets.scrolled import Scrolled
 from tests.conftest import PATIENCE_S, ROOT
 
+pytestmark = pytest.mark.usefixtures("copies")
 SIZES = [(80, 24), (120, 40), (200, 50), (60, 18)]
 SWEEP, BENCH = ROOT / "examples" / "h200-split-sweep.jsonl.gz", ROOT / "examples" / "h200-bench.jsonl.gz"
 

@@ -17,6 +17,9 @@ from tests.ui.test_jobs import SIZES, at_end, text, until
 BUILTIN, FA4 = (ROOT / "examples" / f"h200-triage-{name}.jsonl.gz" for name in ("builtin", "fa4"))
 
 
+pytestmark = pytest.mark.usefixtures("copies")
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_triage_shows_its_steps_and_its_answer(size: tuple[int, int]) -> None:
     async with at_end(BUILTIN, size) as (app, pilot):

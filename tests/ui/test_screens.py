@@ -30,7 +30,9 @@ from fa4top.ui.screens.live import LiveScreen
 from fa4top.ui.screens.log import LogScreen
 from fa4top.ui.widgets.lines import Lines
 from tests.conftest import PATIENCE_S, wait_until
+from tests.forked import forking
 
+pytestmark = pytest.mark.usefixtures("copies")
 SIZES = [(80, 24), (120, 40), (200, 50)]
 
 
@@ -60,7 +62,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         argv=[],
         rounds_per_s=30.0,
     )
-    process = start_engine(order)
+    with forking():
+        process = start_engine(order)
     control = connect("test", process)
     follower = Follower(folder / LOG_NAME)
     seen: list[str] = []

@@ -24,6 +24,7 @@ from fa4top.ui.screens.sweep import SweepForm
 from tests.conftest import ROOT
 from tests.ui.test_jobs import until
 
+pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]
 Live = tuple[Fa4topApp, Pilot[str], list[dict[str, Any]]]
 LIVE = ROOT / "examples" / "h200-live.jsonl.gz"

@@ -23,6 +23,7 @@ from fa4top.ui.widgets.ab_panes import axis_range
 from tests.conftest import run_cli
 from tests.inline import run_order
 
+pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]
 
 

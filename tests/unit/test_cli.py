@@ -13,6 +13,8 @@ from fa4top.session.reading import Skipped, decode_line
 from fa4top.ui.plots import line_plot
 from tests.conftest import run_cli, run_process
 
+pytestmark = pytest.mark.usefixtures("copies")
+
 
 def test_version_and_help() -> None:
     assert run_process("--version").stdout.startswith("fa4top, version")

@@ -46,13 +46,15 @@ class Running:
         def found() -> list[Body]:
             return [r.body for r in self.look()[after:] if isinstance(r.body, kind)]
 
-        wait_until(lambda: len(found()) >= count, 20.0 if self.order.simulated else 120.0)
+        wait_until(lambda: len(found()) >= count)
         return found()
 
     def stop(self) -> int:
         self.control.ask({"do": "stop"})
         code = self.process.wait(PATIENCE_S)
         self.look()
+        words = Path(self.order.folder) / "engine.stderr"
+        assert not words.exists() or not words.read_text(), "an engine says what it has to say in the log"
         return code
 
 

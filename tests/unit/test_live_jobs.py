@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from fa4top.analysis.view.fold import Fold
 from fa4top.engine.client import Control, connect, start_engine
 from fa4top.engine.live import same_launch
@@ -16,6 +18,7 @@ from fa4top.session.reading import read_log
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
 from tests.conftest import PATIENCE_S, wait_until
 
+pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]
 
 

@@ -19,7 +19,8 @@ from fa4top.targets.fork.find import STAND_IN
 from tests.conftest import ROOT, run_cli
 from tests.fork.buffers import buffer, mma, softmax
 from tests.fork.checkout import write_stand_in
-from tests.paper.interpreter import STOPPED
+from tests.forked import forking
+from tests.paper.interpreter import STOPPED, stop_at_kernels
 
 LIVE = str(ROOT / "examples" / "h200-live.jsonl.gz")
 PAPER = ROOT / "tests" / "paper"
@@ -108,7 +109,9 @@ def words_of(command: str, target: str, more: bool, home: Path) -> list[str]:
 )
 def test_every_command_on_every_target(command: str, target: str, more: bool, machine: Path, home: Path) -> None:
     way = WAYS[command]
-    done = run_cli(*words_of(command, target, more, home))
+    # how a worker starts under that interpreter is seen with the simplest of the commands that have any
+    with forking(workers=command not in ("live", "bench"), prepare=stop_at_kernels):
+        done = run_cli(*words_of(command, target, more, home))
     said = done.stdout + done.stderr
     assert "Traceback" not in (done.stderr if way.json and more else said), said[-3000:]
     if not way.kernel or (command == "sass" and target in ("sim", "fa4-fork")):

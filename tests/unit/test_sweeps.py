@@ -34,6 +34,7 @@ from fa4top.ui.screens.sweep import sweep_job
 from tests.conftest import PATIENCE_S, wait_until
 from tests.inline import run_order
 
+pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]
 GEOMETRY = Geometry(
     grid_ctas=132,
