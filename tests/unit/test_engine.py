@@ -83,6 +83,7 @@ def test_the_engine_has_a_process_session_of_its_own(sim_order: Make) -> None:
     running.stop()
 
 
+@pytest.mark.usefixtures("copies")
 def test_pause_resume_and_another_plan(sim_order: Make) -> None:
     running = Running(sim_order())
     running.until(TraceSample, 2)
@@ -122,6 +123,7 @@ def test_a_killed_worker_becomes_a_fault_and_the_session_goes_on(sim_order: Make
     assert running.stop() == 0
 
 
+@pytest.mark.usefixtures("copies")
 def test_two_workers_that_die_together_are_two_faults(sim_order: Make) -> None:
     running = Running(sim_order())
     running.until(TraceSample, 2)
@@ -134,6 +136,7 @@ def test_two_workers_that_die_together_are_two_faults(sim_order: Make) -> None:
     running.stop()
 
 
+@pytest.mark.usefixtures("copies")
 @pytest.mark.parametrize(
     ("fault", "reason", "code"),
     [("crash", "killed", 4), ("error", "CUDA error", 4), ("oom", "out of memory", 4), ("compile", "compile error", 4)],
@@ -159,6 +162,7 @@ def test_a_hang_is_declared_and_the_worker_replaced(sim_order: Make) -> None:
     running.stop()
 
 
+@pytest.mark.usefixtures("copies")
 def test_an_engine_that_stays_waits_for_another_plan(sim_order: Make) -> None:
     running = Running(sim_order(sim_fault="oom", stay=True))
     running.until(Fault)
@@ -170,6 +174,7 @@ def test_an_engine_that_stays_waits_for_another_plan(sim_order: Make) -> None:
     assert running.stop() == 0
 
 
+@pytest.mark.usefixtures("copies")
 def test_every_record_of_a_simulated_session_says_so(sim_order: Make) -> None:
     running = Running(sim_order())
     running.until(TraceSample, 1)
@@ -177,6 +182,7 @@ def test_every_record_of_a_simulated_session_says_so(sim_order: Make) -> None:
     assert all(record.simulated for record in running.records)
 
 
+@pytest.mark.usefixtures("copies")
 def test_wrong_output_shows_no_numbers(sim_order: Make) -> None:
     running = Running(sim_order(sim_fault="check"))
     assert running.process.wait(PATIENCE_S) == 1
@@ -185,6 +191,7 @@ def test_wrong_output_shows_no_numbers(sim_order: Make) -> None:
     assert any(isinstance(r.body, Notice) and "output is wrong" in r.body.text for r in records)
 
 
+@pytest.mark.usefixtures("copies")
 def test_a_viewer_that_leaves_lets_it_go_on_until_the_idle_limit(sim_order: Make) -> None:
     running = Running(sim_order(idle_limit_s=1.0))
     running.until(TraceSample, 1)
@@ -228,6 +235,7 @@ def test_workers_do_not_outlive_a_killed_engine(sim_order: Make, fault: str) -> 
         find_live(running.order.session_id)
 
 
+@pytest.mark.usefixtures("copies")
 def test_without_recording_nothing_is_left(sim_order: Make, home: Path) -> None:
     order = sim_order(record=False, folder=str(runtime_folder() / "x"))
     running = Running(order)

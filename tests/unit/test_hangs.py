@@ -120,6 +120,7 @@ def test_the_watch_tells_once_and_only_when_it_takes_too_long() -> None:
     assert told == [0.05, 0.07]
 
 
+@pytest.mark.usefixtures("copies")
 def test_a_live_hang_names_each_role_and_the_session_goes_on(sim_order: Make) -> None:
     order = sim_order(sim_fault="hang")
     process = start_engine(order)
@@ -141,6 +142,7 @@ def test_a_live_hang_names_each_role_and_the_session_goes_on(sim_order: Make) ->
     assert isinstance(fault, Fault) and fault.reason == "hang" and report.text in fault.text
 
 
+@pytest.mark.usefixtures("copies")
 def test_a_hang_in_an_a_b_ends_it_with_the_same_words(sim_order: Make) -> None:
     order = sim_order(job=job_to_data(AbJob(b={"handicap": "3"}, budget_s=60.0, until_decided=False)), sim_fault="hang")
     process = start_engine(order)
@@ -151,6 +153,7 @@ def test_a_hang_in_an_a_b_ends_it_with_the_same_words(sim_order: Make) -> None:
     assert len(faults) == 1 and faults and faults[0].reason == "hang" and "that signal was lost" in faults[0].text
 
 
+@pytest.mark.usefixtures("copies")
 def test_a_setting_that_hangs_again_is_not_launched_a_third_time(sim_order: Make) -> None:
     order = sim_order(sim_fault="hang", stay=True)
     process = start_engine(order)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE_S, ROOT
+from fa4top.targets.catalog import _installed
+from tests.conftest import ROOT, run_cli, run_process
 
 TOY = """
 import numpy as np
@@ -102,7 +103,7 @@ DESCRIPTION = Description(
 
 
 @pytest.fixture
-def toy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The package, as pip would have installed it."""
     site = home / "site"
     about = site / "toy-1.0.dist-info"
@@ -111,18 +112,11 @@ def toy(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[fa4top.targets]\ntoy = toy_target:DESCRIPTION\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(ROOT)]))
-
-
-def fa4top(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fa4top", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    monkeypatch.syspath_prepend(site)
+    _installed.cache_clear()
+    yield
+    sys.modules.pop("toy_target", None)
+    _installed.cache_clear()
 
 
 COMMANDS = {
@@ -137,26 +131,27 @@ COMMANDS = {
 }
 
 
+@pytest.mark.usefixtures("copies")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_is_in_every_command(toy: None, name: str) -> None:
     words, code, says = COMMANDS[name]
-    done = fa4top(*words)
+    done = run_cli(*words)
     said = done.stdout + done.stderr
     assert says in said and (code is None or done.returncode == code), (done.returncode, said[-2500:])
 
 
 def test_its_session_is_recorded_and_replays(toy: None, home: Path) -> None:
-    done = fa4top("live", "--target", "toy", "--seconds", "0.3", "--json")
+    done = run_process("live", "--target", "toy", "--seconds", "0.3", "--json")
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert {record["body"]["target"] for record in records if record["kind"] == "plan"} == {"toy"}
     log = home / "toy.jsonl"
     log.write_text(done.stdout)
-    text = fa4top("replay", "--text", str(log)).stdout
+    text = run_process("replay", "--text", str(log)).stdout
     assert "wait S 250 (25%)" in text and "SIMULATED" in text
 
 
 def test_a_broken_one_takes_nothing_with_it(toy: None, home: Path) -> None:
     (home / "site" / "toy_target.py").write_text("raise RuntimeError('no')\n")
-    done = fa4top("knobs", "--target", "sim")
+    done = run_process("knobs", "--target", "sim")
     assert done.returncode == 0 and "p_split" in done.stdout
