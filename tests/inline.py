@@ -10,7 +10,9 @@ import itertools
 import queue
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,6 +31,18 @@ from fa4top.session.reading import Skipped, decode_line, read_log
 from fa4top.worker.loop import _Worker
 
 PIDS = itertools.count(1_000_000)
+CLOCKED = ("ab", "arms", "sweep_series", "triage")  # jobs that look at the time
+
+
+class Clock:
+    """Time for jobs: it passes when they look at it, so that a budget is spent at the same block on any machine."""
+
+    def __init__(self) -> None:
+        self._looks = itertools.count()
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        return next(self._looks) * 0.05
 
 
 class _Pipe:
@@ -117,11 +131,12 @@ class Done:
 
 def run_inline(order: Order, job: Job) -> Done:
     """Do a job to its end, as an engine does that has nothing else to do."""
-    with (
-        patch("fa4top.engine.pool.WorkerProcess", InlineWorker),
-        patch("fa4top.targets.sim.launch.COMPILE_STEP_S", 0.0),
-        patch("fa4top.worker.loop.traceback.print_exc", lambda: None),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(patch("fa4top.engine.pool.WorkerProcess", InlineWorker))
+        stack.enter_context(patch("fa4top.targets.sim.launch.COMPILE_STEP_S", 0.0))
+        stack.enter_context(patch("fa4top.worker.loop.traceback.print_exc", lambda: None))
+        for module in CLOCKED:
+            stack.enter_context(patch.object(import_module(f"fa4top.engine.jobs.{module}"), "time", Clock()))
         return asyncio.run(_run(order, job))
 
 

@@ -58,9 +58,10 @@ def buckets(points: Sequence[tuple[float, float]], end: float, span_s: float, wi
     bucket's length, so columns move as a whole and values do not jitter between buckets."""
     size = span_s / width
     last = math.floor(end / size)
+    first = last - width + 1
     columns: list[list[float]] = [[] for _ in range(width)]
     for time_s, value in points:
-        index = width - 1 - (last - math.floor(time_s / size))
+        index = int(time_s // size) - first
         if 0 <= index < width:
             columns[index].append(value)
     return [sorted(column)[len(column) // 2] if column else None for column in columns]
@@ -96,6 +97,19 @@ def fit(row: Row, width: int) -> Row:
         used += len(part)
     if used < width:
         out.append((" " * (width - used), "text"))
+    return out
+
+
+def merged(row: Row) -> Row:
+    """Neighbouring runs of the same style as one: fewer escape sequences."""
+    out: Row = []
+    for text, style in row:
+        if not text:
+            continue
+        if out and out[-1][1] == style:
+            out[-1] = (out[-1][0] + text, style)
+        else:
+            out.append((text, style))
     return out
 
 

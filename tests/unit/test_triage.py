@@ -325,14 +325,14 @@ def run(order: Order) -> Snapshot:
 def test_planted_causes_are_named_on_the_simulated_device(
     sim_order: Make, fault: str, knobs: dict[str, str], says: str
 ) -> None:
-    job = TriageJob(seconds=1.5, sweep_s=60.0, times=2, skip=[] if knobs else ["split", "checks"])
+    job = TriageJob(seconds=0.4, sweep_s=600.0, times=2, skip=[] if knobs else ["split", "checks"])
     found = run(sim_order(knobs, job=job_to_data(job), sim_fault=fault))
     assert found.triage is not None and found.triage.state == "done" and says in found.triage.text
     assert [step.number for step in found.triage_steps] == [1, 2, 3, 4, 5, 6] and found.simulated
 
 
 def test_the_healthy_simulated_device_is_not_accused(sim_order: Make) -> None:
-    found = run(sim_order(job=job_to_data(TriageJob(seconds=1.5, sweep_s=60.0, times=5))))
+    found = run(sim_order(job=job_to_data(TriageJob(seconds=0.4, sweep_s=600.0, times=5))))
     keys = {finding.key for step in found.triage_steps for finding in step.findings}
     # 768 tiles on 148 SMs leave 14% of the last wave idle: that is the shape's, and true
     assert keys == {"bound", "last wave"} and found.triage is not None

@@ -206,11 +206,10 @@ class Fold:
         times = np.concatenate([burst.times_us for burst in window.clean]) if window.clean else np.zeros(0)
         traced = [sample for _, sample in window.traced]
         clean_us, clean_p95_us = percentiles(times, (0.5, 0.95)) if len(times) else (None, None)
-        traced_us = float(np.median([sample.time_us for sample in traced])) if traced else None
-        clocks = [sample.sm_clock_mhz for sample in traced if sample.sm_clock_mhz is not None]
+        traced_us = median(sample.time_us for sample in traced)
+        sm_clock = median(sample.sm_clock_mhz for sample in traced)
         # a target whose own trace has no anchors: the clock of the clean bursts is as good
-        clocks = clocks or [burst.clock_mhz for burst in window.clean if burst.clock_mhz is not None]
-        sm_clock = float(np.median(clocks)) if clocks else None
+        sm_clock = median(burst.clock_mhz for burst in window.clean) if sm_clock is None else sm_clock
         geometry = next((state.geometry for state in self._workers.values() if state.geometry), None)
         clean_period = tflops = None
         if clean_us is not None and geometry is not None:
@@ -236,14 +235,14 @@ class Fold:
             clean_us=clean_us,
             clean_p95_us=clean_p95_us,
             slowest_us=float(times.max()) if len(times) else None,
-            host_us=median([burst.host_us for burst in window.clean]),
+            host_us=median(burst.host_us for burst in window.clean),
             traced_us=traced_us,
             clean_launches=self._clean_launches,
             sm_clock_mhz=sm_clock,
             clean_period_cycles=clean_period,
             tflops=tflops,
             clean_series=tuple(burst.point for burst in window.clean),
-            roles=tuple(role_view(name, window.roles[name], self._time_s - RECENT_S) for name in names),
+            roles=tuple(role_view(name, window, self._time_s - RECENT_S) for name in names),
             histogram=tuple((name, values) for name in names if (values := thinned(window.roles[name]))),
             sm_periods=sm_periods(window.sms),
             timeline=drawn.timeline if drawn else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fa4top.analysis.chip.floors import Floors, plan_floors
 from fa4top.analysis.view.account import Account
@@ -14,8 +15,7 @@ OLD_LEADS = ("softmax0", "mma0")
 OLD_MMA = ("mma", "mma0")
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """One sample of a series: seconds of the log's monotonic clock, and a value."""
 
     time_s: float

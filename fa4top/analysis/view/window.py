@@ -33,12 +33,11 @@ class Burst:
 
 @dataclass(frozen=True)
 class RoleAt:
-    """One role of one traced launch. ``point`` is its median period, where it has one, for a graph."""
+    """One role of one traced launch."""
 
     time_s: float
     sample: RoleSample
     periods: F64
-    point: Point | None
 
 
 class Window:
@@ -48,6 +47,7 @@ class Window:
         self.clean: deque[Burst] = deque(maxlen=MAX_SAMPLES)
         self.traced: deque[tuple[float, TraceSample]] = deque(maxlen=MAX_SAMPLES)
         self.roles: dict[str, deque[RoleAt]] = {}
+        self.points: dict[str, deque[Point]] = {}  # by role: median periods, for a graph
         self.sms: deque[tuple[float, int, float | None]] = deque(maxlen=MAX_SAMPLES)  # time, SM, the lead's period
 
     def add_clean(self, time_s: float, burst: CleanBurst) -> None:
@@ -65,8 +65,9 @@ class Window:
             known = self.roles.setdefault(role.role, deque(maxlen=MAX_SAMPLES))
             period = role.period_median_cycles
             first = period if first is None else first
-            point = Point(time_s, period) if period is not None else None
-            known.append(RoleAt(time_s, role, np.asarray(role.periods_cycles, dtype=np.float64), point))
+            known.append(RoleAt(time_s, role, np.asarray(role.periods_cycles, dtype=np.float64)))
+            if period is not None:
+                self.points.setdefault(role.role, deque(maxlen=MAX_SAMPLES)).append(Point(time_s, period))
         self.sms.append((time_s, sample.sm, first))
 
     def prune(self, since_s: float) -> None:
@@ -79,6 +80,9 @@ class Window:
         for known in self.roles.values():
             while known and known[0].time_s < since_s:
                 known.popleft()
+        for points in self.points.values():
+            while points and points[0].time_s < since_s:
+                points.popleft()
 
 
 def role_names(traced: Sequence[TraceSample]) -> list[str]:
@@ -103,9 +107,9 @@ def thinned(known: deque[RoleAt]) -> tuple[int, ...]:
     return tuple(values[:: max(1, len(values) // HISTOGRAM_VALUES)].astype(np.int64).tolist())
 
 
-def role_view(name: str, known: deque[RoleAt], recent_s: float) -> RoleView:
+def role_view(name: str, window: Window, recent_s: float) -> RoleView:
     """One role as a screen shows it."""
-    points = tuple(role.point for role in known if role.point is not None)
+    known, points = window.roles[name], tuple(window.points.get(name, ()))
     lately = _lately(known, recent_s)
     periods = pooled(known, POOLED)
     p5, median, p95 = percentiles(periods, (0.05, 0.5, 0.95)) if len(periods) else (None,) * 3
@@ -129,17 +133,18 @@ def _lately(known: deque[RoleAt], since_s: float) -> list[RoleSample]:
     for role in reversed(known):
         if role.time_s < since_s:
             break
-        if role.point is not None:
+        if role.sample.period_median_cycles is not None:
             found.append(role.sample)
     return found[::-1]
 
 
 def percentiles(values: F64, shares: Sequence[float]) -> tuple[float, ...]:
     """With linear interpolation, as ``np.percentile`` has them; that one takes ten times as long on so few values."""
-    ordered = np.sort(values)
+    places = [share * (len(values) - 1) for share in shares]
+    wanted = sorted({min(int(place) + more, len(values) - 1) for place in places for more in (0, 1)})
+    ordered = np.partition(values, wanted)
     found = []
-    for share in shares:
-        place = share * (len(ordered) - 1)
+    for place in places:
         low = int(place)
         a, b, part = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)]), place - low
         found.append(a + (b - a) * part if part < 0.5 else b - (b - a) * (1.0 - part))
@@ -151,10 +156,10 @@ def _mean(values: list[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-def median(values: list[float | None]) -> float | None:
+def median(values: Iterable[float | None]) -> float | None:
     """Of the values that are known."""
     known = [value for value in values if value is not None]
-    return float(np.median(known)) if known else None
+    return percentiles(np.asarray(known, dtype=np.float64), (0.5,))[0] if known else None
 
 
 def _mean_waits(samples: list[RoleSample]) -> tuple[tuple[str, float], ...]:
@@ -177,4 +182,4 @@ def sm_periods(sms: Iterable[tuple[float, int, float | None]]) -> tuple[tuple[in
 def own(traced: Sequence[TraceSample]) -> tuple[tuple[str, float], ...]:
     """Medians of the target's own figures."""
     names = dict.fromkeys(name for sample in traced if sample.own for name in sample.own)
-    return tuple((n, float(np.median([s.own[n] for s in traced if n in s.own]))) for n in names)
+    return tuple((n, median(s.own.get(n) for s in traced) or 0.0) for n in names)

@@ -11,6 +11,7 @@ from fa4top.analysis.compare.evidence import ALPHA, PILOTS, Evidence, mixture_sc
 from fa4top.analysis.compare.verdict import INVALID, Verdict, resolution, verdict
 from fa4top.engine.host import Host, JobFailed
 from fa4top.engine.jobs.arms import Arm, Blocks, Slices, arm_record, start_arm, verify
+from fa4top.engine.tasks import end_task
 from fa4top.engine.workers import WorkerGone
 from fa4top.orders.jobs import AbJob
 from fa4top.orders.order import Order
@@ -208,7 +209,7 @@ class _Run:
                 self._arms[name] = await task
         finally:
             for task in starting.values():
-                task.cancel()
+                await end_task(task)
         if resident is not None:
             self._arms["A"] = Arm("A", resident)
         else:

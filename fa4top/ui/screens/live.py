@@ -31,6 +31,11 @@ class LiveScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._timeline_rows = 0
+        self._panes: list[Lines] = []
+
+    def on_mount(self) -> None:
+        """They do not change any more."""
+        self._panes = list(self.query(Lines))
 
     def compose(self) -> ComposeResult:
         """Panes in the order of the eye from top to bottom."""
@@ -65,6 +70,6 @@ class LiveScreen(Screen[None]):
             self.query_one(TimelinePane).styles.height = rows + 2
         self.set_class(bool(snapshot.own), "own")
         with self.app.batch_update():
-            for pane in self.query(Lines):
+            for pane in self._panes:
                 if pane.display:
                     pane.update(snapshot, view)

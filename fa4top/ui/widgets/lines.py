@@ -9,7 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.ui.glyphs import Glyphs, Row, fit, glyphs
+from fa4top.ui.glyphs import Glyphs, Row, fit, glyphs, merged
 from fa4top.ui.view import View
 
 STYLES = (
@@ -42,6 +42,7 @@ class Lines(Widget):
 
     COMPONENT_CLASSES = {f"fa--{name}" for name in STYLES}
     HELP = ""
+    EVERY_S = 0.0  # of the session's time, at most: summaries of a minute need not be drawn four times a second
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -49,6 +50,7 @@ class Lines(Widget):
         self._styles: dict[str, Style] = {}
         self._view = View()
         self._snapshot = Snapshot()
+        self._drawn_s = 0.0
 
     @property
     def g(self) -> Glyphs:
@@ -61,7 +63,11 @@ class Lines(Widget):
 
     def update(self, snapshot: Snapshot, view: View) -> None:
         """Take a snapshot; redraw the cells that differ."""
+        early = 0.0 <= snapshot.time_s - self._drawn_s < self.EVERY_S
+        if early and view == self._view and snapshot.plan is self._snapshot.plan and self._rows:
+            return
         self._snapshot, self._view = snapshot, view
+        self._drawn_s = snapshot.time_s
         self._redraw()
 
     def on_resize(self) -> None:
@@ -94,26 +100,13 @@ class Lines(Widget):
         """One row as a strip: one segment a run."""
         if y >= len(self._rows):
             return Strip.blank(self.size.width, self._style("text"))
-        segments = [Segment(text, self._style(name)) for text, name in _merged(self._rows[y])]
+        segments = [Segment(text, self._style(name)) for text, name in merged(self._rows[y])]
         return Strip(segments, self.size.width)
 
     def _style(self, name: str) -> Style:
         if name not in self._styles:
             self._styles[name] = self.get_component_rich_style(f"fa--{name}")
         return self._styles[name]
-
-
-def _merged(row: Row) -> Row:
-    """Neighbouring runs of the same style as one: fewer escape sequences."""
-    out: Row = []
-    for text, style in row:
-        if not text:
-            continue
-        if out and out[-1][1] == style:
-            out[-1] = (out[-1][0] + text, style)
-        else:
-            out.append((text, style))
-    return out
 
 
 def changed(before: Row, after: Row) -> tuple[int, int]:

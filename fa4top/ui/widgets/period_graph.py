@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fa4top.analysis.view.fold import WINDOW_S
 from fa4top.analysis.view.snapshot import RoleView, Snapshot
 from fa4top.ui.colours import role_style
@@ -25,6 +27,7 @@ class PeriodGraph(Lines):
         "f: next role. m: clean kernel time instead. Below: the clean period (clean kernel time x SM clock / steps of "
         "the busiest SM, so prologues, epilogues and the last wave are in it) and what the probes cost."
     )
+    EVERY_S = 0.5
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -35,11 +38,11 @@ class PeriodGraph(Lines):
         inner, graph_height = width - 2 - AXIS - 1, height - 3
         role = focus(snapshot, view)
         if view.metric == "time":
-            points = [(p.time_s, p.value) for p in snapshot.clean_series]
+            points = snapshot.clean_series
             title, unit, style = "clean kernel time, us", "time", "role-a"
             now = f"now {number(points[-1][1], 1)}  median {number(snapshot.clean_us, 1)}" if points else ""
         else:
-            points = [(p.time_s, p.value) for p in role.series] if role else []
+            points = role.series if role else ()
             name = role.role if role else ""
             title, unit, style = f"{name} period, cycles", name, role_style(snapshot, name)
             now = ""
@@ -54,7 +57,7 @@ class PeriodGraph(Lines):
         return frame(body, width, height, title, self.g, now, foot)
 
     def _graph(
-        self, points: list[tuple[float, float]], snapshot: Snapshot, unit: str, style: str, width: int, height: int
+        self, points: Sequence[tuple[float, float]], snapshot: Snapshot, unit: str, style: str, width: int, height: int
     ) -> list[Row]:
         if width < 8 or height < 1 or not points:
             return [[("", "text")], [("  waiting for the first launch", "dim")]]

@@ -17,6 +17,7 @@ class RolesTable(Lines):
     """Period, spread, busy and the longest wait of every role."""
 
     HELP = "Every role, and its longest wait. " + "; ".join(f"{m.name}: {m.help}" for m in metrics_of(RoleView)) + "."
+    EVERY_S = 1.0
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """A frame with one row a role."""

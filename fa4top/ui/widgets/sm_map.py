@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.ui.glyphs import Row, frame, number
+from fa4top.ui.glyphs import Row, frame, merged, number
 from fa4top.ui.view import View
 from fa4top.ui.widgets.lines import Lines
 
@@ -17,6 +17,7 @@ class SmMap(Lines):
         "Each cell is an SM, in order of its number. Height: its step period between the least and the most seen. "
         "Marked: more than 5% above the median. Dot: not seen yet."
     )
+    EVERY_S = 1.0
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         """A frame with rows of cells."""
@@ -30,16 +31,16 @@ class SmMap(Lines):
         steps = self.g.steps
         body: list[Row] = []
         for start in range(0, count, per_row):
-            row: Row = [(" ", "text")]
+            cells: Row = []
             for sm in range(start, min(count, start + per_row)):
                 period = seen.get(sm)
                 if period is None:
-                    row.append((self.g.dot, "dim"))
+                    cells.append((self.g.dot, "dim"))
                 elif period > SLOW * middle:
-                    row.append(("!", "bad"))
+                    cells.append(("!", "bad"))
                 else:
                     level = int((period - low) / max(1e-9, high - low) * (len(steps) - 2)) + 1
-                    row.append((steps[min(level, len(steps) - 1)], "role-a"))
-            body.append(row)
+                    cells.append((steps[min(level, len(steps) - 1)], "role-a"))
+            body.append([(" ", "text"), *merged(cells)])
         title = f"SMs {len(seen)} of {count}"
         return frame(body, width, height, title, self.g, "", f"{number(low)} to {number(high)} cycles")

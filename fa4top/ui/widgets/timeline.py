@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fa4top.analysis.view.snapshot import Snapshot
-from fa4top.records import TimelineRow
+from fa4top.records import Timeline, TimelineRow
 from fa4top.ui.colours import role_style, wait_style
 from fa4top.ui.glyphs import Glyphs, Row, frame, number
 from fa4top.ui.view import View
@@ -73,12 +73,24 @@ class TimelinePane(Lines):
         "Some steps of one traced launch, from one CTA: all rows share the SM's clock. Solid: work. Thin: waits. "
         "Coarse probes do not name the parts of the work. z: 4, 2 or 1 steps."
     )
+    EVERY_S = 1.0
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._drawn: tuple[object, ...] = ()
+        self._painted: list[Row] = []
 
     def rows(self, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
-        """A frame with one row a role."""
+        """A frame with one row a role; painted anew only when a launch with a timeline has come."""
         timeline = snapshot.timeline
         if timeline is None:
             return frame([[("  waiting for a traced launch", "dim")]], width, height, "timeline", self.g)
+        now = (timeline, snapshot.role_map, view.zoom_steps, view.ascii_only, width, height)
+        if len(self._drawn) != len(now) or any(a is not b and a != b for a, b in zip(self._drawn, now, strict=True)):
+            self._drawn, self._painted = now, self._paint(timeline, snapshot, view, width, height)
+        return self._painted
+
+    def _paint(self, timeline: Timeline, snapshot: Snapshot, view: View, width: int, height: int) -> list[Row]:
         shown = max(1, min(view.zoom_steps, timeline.last_step - timeline.first_step + 1))
         steps = timeline.last_step - timeline.first_step + 1
         cycles = timeline.cycles * shown // steps
