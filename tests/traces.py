@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.analysis.trace.capture import Capture
 from fa4top.analysis.trace.decode import RoleTrace, decode_role
 from fa4top.analysis.trace.family import Family
 from fa4top.analysis.trace.layout import GENERATION_SHIFT, MAX_GENERATION, BufferLayout
-from fa4top.analysis.trace.sample import Capture, Sampling, trace_sample
+from fa4top.analysis.trace.sample import Sampling, trace_sample
 from fa4top.records import TraceSample
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fa4top.analysis.chip.chips import arch_of
 from fa4top.records import GpuSample
 
 THROTTLE_REASONS: dict[int, str] = {
@@ -20,7 +21,6 @@ THROTTLE_REASONS: dict[int, str] = {
 }
 # NVML's running counters (nvml.h, NVML_FI_DEV_...): what happens between two readings is not missed
 HELD_BACK_COUNTERS: dict[str, int] = {"SW power cap": 74, "SW thermal": 269, "HW thermal": 270, "HW power brake": 271}
-ARCH_OF: dict[tuple[int, int], str] = {(9, 0): "sm_90a", (10, 0): "sm_100a", (10, 3): "sm_103a"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def list_gpus() -> list[Gpu]:
     for index in range(nvml.nvmlDeviceGetCount()):
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-        arch = ARCH_OF.get((major, minor), f"sm_{major}{minor}")
+        arch = arch_of((major, minor))
         name = _text(nvml.nvmlDeviceGetName(handle))
         found.append(Gpu(index, _text(nvml.nvmlDeviceGetUUID(handle)), name, arch))
         found += _mig_instances(nvml, handle, index, name, arch)

@@ -64,10 +64,23 @@ def bf16_to_float(bits: npt.NDArray[np.uint16]) -> npt.NDArray[np.float32]:
     return (bits.astype(np.uint32) << 16).view(np.float32)
 
 
+UNWRITTEN = 0x7FFF  # NaN in bf16 and in fp16: what a kernel does not write shows
+
+
+def bf16_bits(bits: Any, xp: Any) -> Any:
+    """Bit patterns of finite float32 values (uint32) as those of bfloat16 (uint16), rounded to nearest even.
+
+    Args:
+        xp: NumPy, or CuPy for arrays on a GPU.
+    """
+    return ((bits + xp.uint32(0x7FFF) + ((bits >> 16) & xp.uint32(1))) >> 16).astype(xp.uint16)
+
+
 def float_to_bf16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """float32 to bfloat16 bits, round to nearest even; finite input."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    rounded: npt.NDArray[np.uint16] = bf16_bits(bits, np)
+    return rounded
 
 
 def _e4m3_values() -> npt.NDArray[np.float32]:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fa4top.analysis.trace.capture import Capture
 from fa4top.analysis.trace.hangs import explain, role_states
 from fa4top.analysis.trace.layout import BufferLayout
-from fa4top.analysis.trace.sample import Capture, decode_capture
+from fa4top.analysis.trace.sample import decode_capture
 from fa4top.analysis.view.snapshot import Snapshot
 from fa4top.analysis.view.words import shown_knobs
 from fa4top.cli.place import choose_place

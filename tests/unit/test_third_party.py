@@ -18,7 +18,7 @@ import numpy as np
 
 from fa4top.analysis.trace.family import Family, StepRule
 from fa4top.analysis.trace.layout import MARK, BufferLayout, next_generation
-from fa4top.analysis.trace.sample import Capture
+from fa4top.analysis.trace.capture import Capture
 from fa4top.records import Geometry, Shape
 from fa4top.targets.base import Described, Description, Knob, attention_flops
 from fa4top.targets.launcher import Burst, CheckResult, TargetError

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from fa4top.analysis.trace.capture import Capture, Decoded
 from fa4top.records import RoleMap
-
-if TYPE_CHECKING:
-    from fa4top.analysis.trace.sample import Capture, Decoded
 
 
 @dataclass(frozen=True)

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fa4top.analysis.trace.decode import RoleTrace, decode_role
+from fa4top.analysis.trace.capture import Capture, Decoded
+from fa4top.analysis.trace.decode import decode_role
 from fa4top.analysis.trace.family import Family
-from fa4top.analysis.trace.layout import BufferLayout, Recorded
+from fa4top.analysis.trace.layout import BufferLayout
 from fa4top.analysis.trace.steps import q_stages, role_sample, steps_of
 from fa4top.analysis.trace.timeline import timeline as cut_timeline
 from fa4top.records import Losses, RoleSample, Timeline, TraceSample
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capture:
-    """One traced launch as it left the device. ``cta`` recorded; ``hung``: the launch has not ended, this was read
-    meanwhile."""
-
-    recorded: Recorded
-    generation: int
-    cta: int
-    time_us: float
-    hung: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decoded:
-    """What a capture says before steps are looked for. ``traces`` are those of this launch; ``own`` the target's
-    figures by its own definitions, cycles. -1 and None: not known."""
-
-    traces: list[RoleTrace]
-    losses: Losses
-    generation: int
-    sm: int
-    sm_clock_mhz: float | None = None
-    cta_us: float | None = None
-    own: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

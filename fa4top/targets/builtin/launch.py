@@ -27,7 +27,6 @@ from fa4top.targets.reference import digest_of
 
 CHECK_ROWS = 24
 STAGE_ROWS = 64
-UNWRITTEN = 0x7FFF  # NaN in bf16: what is not written shows
 # order of the keys inside each 16 of the transposed fp8 V (kernels/attention_sm90.cu)
 FP8_KEY_ORDER = (0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
 
@@ -91,7 +90,7 @@ class BuiltinLauncher(CudaLauncher):
 
         def draw(length: int, heads: int) -> Any:
             bits = random.standard_normal((shape.batch, length, heads, HEAD_DIM), dtype=cupy.float32).view(cupy.uint32)
-            return ((bits + cupy.uint32(0x7FFF) + ((bits >> 16) & cupy.uint32(1))) >> 16).astype(cupy.uint16)
+            return reference.bf16_bits(bits, cupy)
 
         self._q = draw(shape.seqlen_q, shape.heads)
         self._k = draw(shape.seqlen_k, shape.kv_heads)
@@ -103,7 +102,9 @@ class BuiltinLauncher(CudaLauncher):
             self._v_kernel = cupy.ascontiguousarray(groups[..., list(FP8_KEY_ORDER)])
         else:
             self._v_kernel = self._v
-        self._out = cupy.full((shape.batch, shape.seqlen_q, shape.heads, HEAD_DIM), UNWRITTEN, dtype=cupy.uint16)
+        self._out = cupy.full(
+            (shape.batch, shape.seqlen_q, shape.heads, HEAD_DIM), reference.UNWRITTEN, dtype=cupy.uint16
+        )
         cupy.cuda.runtime.deviceSynchronize()
 
     def _bind(self) -> None:
@@ -154,7 +155,7 @@ class BuiltinLauncher(CudaLauncher):
         if self._buffer:
             self._record_first(self._buffer)
         with self._stream:
-            self._out.fill(UNWRITTEN)
+            self._out.fill(reference.UNWRITTEN)
         self._launch()
         self._stream.synchronize()
         return self._cupy.asnumpy(self._out)
@@ -187,7 +188,7 @@ class BuiltinLauncher(CudaLauncher):
             outputs.append(reference.bf16_to_float(output[batch, row, head]))
             references.append(reference.reference_row(q, k, v, row, shape))
         worst, rms = reference.relative_errors(np.stack(outputs), np.stack(references))
-        if (output == UNWRITTEN).any():
+        if (output == reference.UNWRITTEN).any():
             worst = rms = float("inf")
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         limit = reference.RMS_LIMITS["fp8" if self._fp8 else "bf16"]

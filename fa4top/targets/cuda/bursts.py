@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fa4top.analysis.trace.sample import Capture
+from fa4top.analysis.trace.capture import Capture
 from fa4top.orders.commands import PRIMERS
 from fa4top.orders.jobs import COLD
 from fa4top.targets.cuda.compile import compile_kernel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fa4top.analysis.trace.capture import Capture
 from fa4top.analysis.trace.layout import next_generation
-from fa4top.analysis.trace.sample import Capture
 from fa4top.orders.commands import PRIMERS, LaunchRequest
 from fa4top.orders.jobs import WARM
 from fa4top.records import GpuSample

@@ -65,8 +65,7 @@ class Fa4Launcher(CudaLauncher):
         def draw(length: int, heads: int, dim: int) -> Any:
             values = random.standard_normal((shape.batch, length, heads, dim), dtype=cupy.float32)
             if shape.dtype == "bf16":
-                bits = values.view(cupy.uint32)
-                return ((bits + cupy.uint32(0x7FFF) + ((bits >> 16) & cupy.uint32(1))) >> 16).astype(cupy.uint16)
+                return reference.bf16_bits(values.view(cupy.uint32), cupy)
             if shape.dtype == "fp16":
                 return values.astype(cupy.float16).view(cupy.uint16)
             import ml_dtypes
@@ -79,7 +78,7 @@ class Fa4Launcher(CudaLauncher):
             "v": draw(shape.seqlen_k, shape.kv_heads, shape.head_dim_v),
         }
         out = (shape.batch, shape.seqlen_q, shape.heads, shape.head_dim_v)
-        self._out = cupy.full(out, 0x7FFF, dtype=cupy.uint16)  # NaN in bf16 and fp16: what is not written shows
+        self._out = cupy.full(out, reference.UNWRITTEN, dtype=cupy.uint16)
         cupy.cuda.runtime.deviceSynchronize()
 
     def _torch_views(self) -> dict[str, Any]:
@@ -166,7 +165,7 @@ class Fa4Launcher(CudaLauncher):
         torch.cuda.synchronize()
         first = self._cupy.asnumpy(self._out)
         self._bind(views)
-        self._out.fill(0x7FFF)
+        self._out.fill(reference.UNWRITTEN)
         self._cupy.cuda.runtime.deviceSynchronize()
         self._launch()
         self._stream.synchronize()
@@ -215,7 +214,7 @@ class Fa4Launcher(CudaLauncher):
 
     def output(self) -> npt.NDArray[np.float32]:
         """One launch into a buffer full of NaN, widened to FP32; after the check, which binds the arguments."""
-        self._out.fill(0x7FFF)
+        self._out.fill(reference.UNWRITTEN)
         self._cupy.cuda.runtime.deviceSynchronize()
         self._launch()
         self._stream.synchronize()
@@ -247,7 +246,7 @@ class Fa4Launcher(CudaLauncher):
             outputs.append(out_float(output[batch, row, head]))
             references.append(reference.reference_row(q, k, v, row, shape))
         worst, rms = reference.relative_errors(np.stack(outputs), np.stack(references))
-        if (output == 0x7FFF).any():
+        if (output == reference.UNWRITTEN).any():
             worst = rms = float("inf")  # an element that nobody wrote
         digest = hashlib.sha256(output.tobytes()).hexdigest()[:16]
         return CheckResult(len(rows), worst, rms, reference.RMS_LIMITS[shape.dtype], digest)

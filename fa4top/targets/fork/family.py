@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import numpy as np
 
+from fa4top.analysis.trace.capture import Capture, Decoded
 from fa4top.analysis.trace.decode import U32
 from fa4top.analysis.trace.family import Family, StepRule
 from fa4top.analysis.trace.layout import Recorded
-from fa4top.analysis.trace.sample import Capture, Decoded
 from fa4top.records import Losses
 from fa4top.targets.fa4.family import HANDOFF_PASSED_BY, HANDOFF_SENDERS, SOFTMAX, SOFTMAX_WORK
 from fa4top.targets.fork.trace_buffer import GROUPS, decode_packed

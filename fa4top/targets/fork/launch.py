@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fa4top.analysis.trace.capture import Capture
 from fa4top.analysis.trace.layout import BufferLayout
-from fa4top.analysis.trace.sample import Capture
 from fa4top.orders.commands import PRIMERS, LaunchRequest
 from fa4top.orders.jobs import WARM
 from fa4top.records import Geometry, GpuSample
