@@ -10,10 +10,11 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fa4top.analysis.view.results import results
 from fa4top.orders.jobs import AbJob, CheckJob, Job, SweepJob, TriageJob
 from fa4top.records import Header, Shape
 from tests.conftest import ROOT, make_sim_order
@@ -28,10 +29,12 @@ LONG = 600.0  # seconds of blocks that no job here needs
 
 @dataclass(frozen=True)
 class Case:
-    """A job on the simulated device; ``order``: fields of its order."""
+    """A job on the simulated device; ``order``: fields of its order; ``before``: what was done before it. A file named
+    KEPT is the same for both."""
 
     job: Job
     order: dict[str, Any] = field(default_factory=dict)
+    before: Case | None = None
 
 
 def fault(name: str) -> dict[str, Any]:
@@ -40,6 +43,8 @@ def fault(name: str) -> dict[str, Any]:
 
 
 HANDICAP = {"handicap": "3"}
+KEPT = "kept.npy"
+SAVED = Case(CheckJob(times=2, save=KEPT))
 SPLITS = ["1/2", "3/4"]
 CASES: dict[str, Case] = {
     "ab-same": Case(AbJob(budget_s=LONG)),
@@ -87,6 +92,18 @@ CASES: dict[str, Case] = {
     "check-inputs": Case(CheckJob(b={"p_split": "1/2"}, times=5), fault("inputs")),
     "check-wrong": Case(CheckJob(b={"p_split": "1/2"}, times=5), fault("check")),
     "check-compile": Case(CheckJob(times=5), fault("compile")),
+    "check-save": Case(CheckJob(times=5, save=KEPT)),
+    "check-save-flaky": Case(CheckJob(times=9, save=KEPT), fault("flake")),
+    "check-kept": Case(CheckJob(times=5, against=KEPT), before=SAVED),
+    "check-kept-other": Case(CheckJob(times=5, against=KEPT, a={"p_split": "1/2"}), fault("not-bitwise"), SAVED),
+    "check-kept-mode": Case(
+        CheckJob(times=5, against=KEPT, a={"p_split": "1/2", "pv_mode": "bf16"}), fault("not-bitwise"), SAVED
+    ),
+    "check-kept-inputs": Case(CheckJob(times=5, against=KEPT, a={"p_split": "1/2"}), fault("inputs"), SAVED),
+    "check-same": Case(CheckJob(b={"p_split": "3/4"}, times=3, bisect=True)),
+    "check-bisect-mode": Case(
+        CheckJob(a={"p_split": "1/2"}, b={"p_split": "3/4"}, times=3, bisect=True), fault("not-bitwise")
+    ),
     "triage": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=5)),
     "triage-early": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=5), {"knobs": {"p_split": "1/2"}}),
     "triage-skip": Case(TriageJob(seconds=0.25, skip=["throughputs", "SASS", "split", "checks"]), fault("foreign")),
@@ -134,14 +151,28 @@ def approved(name: str) -> Any:
 
 
 def outcome(case: Case, folder: Path) -> list[Any]:
-    """All that the engine itself recorded of a job, and why it failed, if so."""
-    done = run_inline(make_sim_order(folder, **{"shape": SHAPE, **case.order}), case.job)
+    """All that the engine itself recorded of a job, what the session came to, and why it failed, if so."""
+    if case.before is not None:
+        outcome(case.before, folder)
+    job = case.job
+    if isinstance(job, CheckJob):
+        kept = str(folder / KEPT)
+        job = replace(job, save=kept if job.save else "", against=kept if job.against else "")
+    done = run_inline(make_sim_order(folder, **{"shape": SHAPE, **case.order}), job)
     said = [
         {"kind": record.kind, **plain(record.body)}
         for record in done.records
         if record.source == "engine" and not isinstance(record.body, Header)
     ]
-    return [*said, *([{"kind": "failed", "text": _text(done.failed)}] if done.failed else [])]
+    # what workers say of themselves comes when it comes
+    told = {f"{line.level}: {_text(line.text)}" for line in done.snapshot.lines if line.level != "output"}
+    lines = sorted(line for line in told if " twin " not in line)
+    return [
+        *said,
+        *({"kind": "result", **plain(result)} for result in results(done.snapshot) if result.kind != "live"),
+        {"kind": "lines", "lines": lines},
+        *([{"kind": "failed", "text": _text(done.failed)}] if done.failed else []),
+    ]
 
 
 def write(name: str, found: Any) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
 from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from fa4top.analysis.sass.kernel import KernelSass, read_kernel
@@ -16,10 +18,12 @@ from fa4top.analysis.view.fold import fold_records
 from fa4top.analysis.view.limits import live_sentence
 from fa4top.analysis.view.results import results
 from fa4top.analysis.view.snapshot import LiveFacts
+from fa4top.engine.jobs.registry import spec_of
+from fa4top.orders.jobs import AbJob, BenchJob, CheckJob, Job, SassJob, SweepJob, TriageJob
 from fa4top.records import BenchResult, EngineState, Fault, Repeats, StepWork, SweepPoint, SweepState, WorkerState
 from fa4top.session.reading import read_log
 from tests.approved import plain
-from tests.conftest import ROOT
+from tests.conftest import ROOT, make_sim_order
 from tests.unit.test_triage import GEOMETRY, HEALTHY, SETTING, SHAPE, TRIES, role
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.jsonl.gz"))
@@ -266,9 +270,45 @@ def sessions_say() -> dict[str, Any]:
         for name in ("lines", "timeline", "clean_series", "histogram", "header", "plan", "role_map"):
             facts[name] = len(facts[name]) if isinstance(facts[name], tuple) else facts[name] is not None
         facts["roles"] = [replace(each, series=each.series[-1:]) for each in snapshot.roles]
-        lines = [line.text for line in snapshot.lines if line.level != "output"]
+        lines = [f"{line.level}: {line.text}" for line in snapshot.lines if line.level != "output"]
         found[path.name] = plain({"results": results(snapshot), "live": facts, "lines": lines[-40:]})
     return found
 
 
-VIEWS: dict[str, Callable[[], dict[str, Any]]] = {"triage-says": triage_says, "sessions-say": sessions_say}
+JOBS: dict[str, Job] = {
+    "sweep": SweepJob(knob="p_split", values=["1/2", "3/4"]),
+    "sweep of nothing": SweepJob(knob="p_split", values=[]),
+    "sweep, all refused": SweepJob(knob="p_split", values=["1/4", "1/4", "2"]),
+    "sweep, one refused": SweepJob(knob="p_split", values=["1/4", "1/2"]),
+    "sweep of no knob": SweepJob(knob="nope", values=["1", "2"]),
+    "sweep, series refused": SweepJob(knob="handicap", values=["0", "1"], series_knob="p_split", series=["1/4"]),
+    "ab": AbJob(b={"p_split": "1/2"}),
+    "ab, both wrong": AbJob(a={"p_split": "1/4"}, b={"nope": "1"}),
+    "ab, b wrong": AbJob(b={"p_split": "7"}),
+    "check": CheckJob(b={"p_split": "1/2"}),
+    "check, both wrong": CheckJob(a={"nope": "1"}, b={"p_split": "1/4"}),
+    "check, against nothing": CheckJob(against="/nowhere/kept.npy"),
+    "triage": TriageJob(),
+    "bench": BenchJob(names=["ex2"]),
+    "bench of nothing": BenchJob(names=["nope"]),
+    "sass": SassJob(b={"p_split": "1/2"}),
+    "sass, wrong": SassJob(b={"nope": "1"}),
+}
+
+
+def problems_say() -> dict[str, Any]:
+    """By job: why it can not be done, and as what it is done."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        order = make_sim_order(Path(folder))
+        for name, job in JOBS.items():
+            spec = spec_of(job)
+            found[name] = plain({"problems": spec.problems(order, job), "as": spec.fit(order, job)})
+    return found
+
+
+VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
+    "triage-says": triage_says,
+    "sessions-say": sessions_say,
+    "problems-say": problems_say,
+}

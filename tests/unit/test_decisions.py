@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from math import expm1, log1p
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from fa4top.analysis.chip.floors import Floors
 from fa4top.analysis.compare.blocks import block_ratio, gate, slice_level
-from fa4top.analysis.compare.evidence import ALPHA, PILOTS, Evidence, Interval, mixture_scale
+from fa4top.analysis.compare.evidence import (
+    ALPHA,
+    PILOTS,
+    Evidence,
+    Interval,
+    first_calls,
+    mixture_scale,
+    redrawn_error_rate,
+)
 from fa4top.analysis.compare.sweep_evidence import INSIDE, OPEN, OUTSIDE, SweepEvidence, block_levels
 from fa4top.analysis.compare.verdict import DETECTABLE_SD, blocks_for, detectable, resolution, verdict
 from fa4top.analysis.view.limits import live_sentence, slow_sm
-from fa4top.engine.jobs.arms import holds_still
+from fa4top.engine.jobs.arms import Slices, holds_still
 from fa4top.engine.jobs.check import ERROR_SLACK, changes, judge, sentence
 from fa4top.engine.pace import burst_launches, launch_deadline_s, recording_cta
 from fa4top.engine.twins import verdict as twins_verdict
-from fa4top.orders.jobs import AbJob, CheckJob, SweepJob
+from fa4top.orders.jobs import COLD, WARM, AbJob, CheckJob, SweepJob
 from fa4top.orders.order import Order
 from fa4top.records import AbBlock, AbState, Check, Repeats, SweepPoint, SweepState
 from tests.inline import run_inline
@@ -183,6 +194,50 @@ def test_what_could_be_seen_falls_with_blocks() -> None:
     between = detectable(0.01, 28)
     assert between is not None and 0.0068 < between < 0.0109
     assert detectable(0.01, 800) == pytest.approx(0.01 * 0.29 / 2)
+
+
+def test_blocks_that_would_tell_are_counted_from_the_half_width() -> None:
+    assert blocks_for(0.01, 25, 0.01) == 1, "one that is there already takes one more to say so"
+    assert blocks_for(0.0101, 25, 0.01) == 1 and blocks_for(0.011, 25, 0.01) == 6
+    assert blocks_for(0.02, 25, 0.01) == 75
+
+
+# ------------------------------------------------------------------ evidence
+
+
+def test_runs_are_judged_each_at_its_own_block_and_level() -> None:
+    random = np.random.default_rng(4)
+    quiet = np.full(24, 0.01) + 1e-5 * random.standard_normal(24)
+    late = np.concatenate([0.01 * np.array([1, -1] * 4), np.full(16, 0.02)])
+    never = 0.01 * np.array([1, -1] * 12)
+    assert first_calls(np.array([never, quiet, late]), PILOTS).tolist() == [0, 9, first_calls(late[None, :], PILOTS)[0]]
+    strict = first_calls(np.array([quiet]), PILOTS, alpha=0.001)[0]
+    assert strict > 9 and first_calls(np.array([late]), PILOTS)[0] not in (0, 9)
+
+
+def test_a_redrawn_rate_is_that_of_the_blocks_after_the_pilot() -> None:
+    random = np.random.default_rng(8)
+    blocks = np.concatenate([1e-3 * random.standard_normal(PILOTS), np.full(12, 0.01)])
+    rate = redrawn_error_rate(blocks, PILOTS, runs=400, seed=3)
+    signs = np.where(np.random.default_rng(3).random((400, 16)) < 0.5, 1.0, -1.0)
+    assert rate == pytest.approx(np.mean(first_calls(signs * blocks, PILOTS) > 0))
+    assert 0.0 < rate < 0.05 and (redrawn_error_rate(blocks, PILOTS) * 1000) % 1 == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_cold_cache_is_shown_to_cost() -> None:
+    asked: list[str] = []
+
+    class OneArm:
+        name = "A"
+
+    async def one(self: Slices, arm: Any, l2: str = "") -> Any:
+        asked.append(l2)
+        return SimpleNamespace(times_us=[110.0, 999.0, 1.0] if l2 == COLD else [100.0, 1.0, 999.0])
+
+    with patch.object(Slices, "slice", one):
+        slices = Slices(None, "burst", COLD)  # type: ignore[arg-type]
+        assert asyncio.run(slices.l2_gap(OneArm())) == pytest.approx(10.0)  # type: ignore[arg-type]
+    assert asked == [COLD, WARM]
 
 
 # ------------------------------------------------------------------ sweep
