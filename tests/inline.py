@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from fa4top.analysis.view.snapshot import Snapshot
@@ -129,15 +130,16 @@ class Done:
         return [record.body for record in self.records if record.kind == kind]
 
 
-def run_inline(order: Order, job: Job) -> Done:
-    """Do a job to its end, as an engine does that has nothing else to do."""
+def run_inline(order: Order, job: Job, cut_at: str = "") -> Done:
+    """Do a job to its end, as an engine does that has nothing else to do; or cut it short at the first record of the
+    kind ``cut_at``."""
     with ExitStack() as stack:
         stack.enter_context(patch("fa4top.engine.pool.WorkerProcess", InlineWorker))
         stack.enter_context(patch("fa4top.targets.sim.launch.COMPILE_STEP_S", 0.0))
         stack.enter_context(patch("fa4top.worker.loop.traceback.print_exc", lambda: None))
         for module in CLOCKED:
             stack.enter_context(patch.object(import_module(f"fa4top.engine.jobs.{module}"), "time", Clock()))
-        return asyncio.run(_run(order, job))
+        return asyncio.run(_run(order, job, cut_at))
 
 
 def run_order(order: Order) -> Done:
@@ -145,7 +147,7 @@ def run_order(order: Order) -> Done:
     return run_inline(order, job_from_data(order.job))
 
 
-async def _run(order: Order, job: Job) -> Done:
+async def _run(order: Order, job: Job, cut_at: str) -> Done:
     header = Header(
         session_id=order.session_id,
         schema_major=SCHEMA_MAJOR,
@@ -162,10 +164,22 @@ async def _run(order: Order, job: Job) -> Done:
     host = Host(order, log, lambda state, text: None)
     log.append(header)
     failed = ""
+    doing = asyncio.ensure_future(spec_of(job).run(host, job))
+    append = host.append
+
+    def cutting(body: Body) -> Any:
+        found = append(body)
+        if body.kind == cut_at:
+            doing.cancel()
+        return found
+
     try:
-        await spec_of(job).run(host, job)
+        with patch.object(host, "append", cutting):
+            await doing
     except JobFailed as error:
         failed = str(error)
+    except asyncio.CancelledError:
+        failed = "cut short"
     finally:
         await host.pool.close()
         log.close()

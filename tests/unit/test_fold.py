@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fa4top.analysis.view import fold as fold_module
-from fa4top.analysis.view.fold import Fold
-from fa4top.analysis.view.snapshot import Snapshot
+from fa4top.analysis.view.fold import Fold, Totals
+from fa4top.analysis.view.snapshot import LossTotals, Snapshot
 from fa4top.analysis.view.window import MAX_SAMPLES, percentiles
 from fa4top.records import (
     Body,
@@ -31,6 +31,8 @@ from fa4top.records import (
     TraceSample,
     WorkerState,
 )
+from fa4top.session.reading import read_log
+from tests.conftest import ROOT
 
 GEOMETRY = Geometry(
     grid_ctas=148,
@@ -272,3 +274,21 @@ def test_unsafe_marks_what_follows() -> None:
 def test_percentiles_are_numpys(values: list[float], share: float) -> None:
     found = percentiles(np.array(values), (share, 0.5))
     assert found == pytest.approx(np.percentile(values, (100.0 * share, 50.0)), rel=1e-9, abs=1e-6)
+
+
+def test_totals_hold_what_a_fold_counts_beyond_its_window() -> None:
+    fold = Fold(Totals(records=10, plan_id=1, clean_launches=7, losses=LossTotals(launches=2, dropped=1)))
+    assert fold.totals() == Totals(records=10, plan_id=-1), "nothing is claimed of a plan that was not seen"
+    path = ROOT / "examples" / "h200-live.jsonl.gz"
+    whole = Fold()
+    for record in read_log(path):
+        whole.feed(record)
+    found, end = whole.totals(), whole.snapshot()
+    assert found.records == end.records > 100 and found.plan_id == (end.plan.plan_id if end.plan else 0)
+    assert found.clean_launches == end.clean_launches > 0 and found.losses == end.losses
+    swept = Fold()
+    for record in read_log(ROOT / "examples" / "h200-split-sweep.jsonl.gz"):
+        swept.feed(record)
+    state = swept.snapshot()
+    assert state.sweep is not None
+    assert swept.totals().sweep_blocks == ((state.sweep.sweep_id, state.sweep_blocks, state.sweep_rejected),)
