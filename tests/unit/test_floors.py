@@ -101,7 +101,7 @@ def test_floors_of_sass_count_every_warp_of_both_warpgroups() -> None:
 def test_the_sentence() -> None:
     floors = Floors((("tensor", 2048.0), ("exp2", 1032.0)), "x")
     assert floor_sentence(2355.2, floors).endswith("the clean period is 1.15 times that")
-    assert floor_sentence(None, floors) == "floor of a step: 2048 cycles (tensor; tensor 2048, exp2 1032)"
+    assert floor_sentence(None, floors) == "2048 cycles a step (tensor; tensor 2048, exp2 1032)"
     assert floor_sentence(1.0, None) == "" and ratio(None, floors) is None
 
 

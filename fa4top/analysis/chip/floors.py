@@ -122,6 +122,6 @@ def floor_sentence(period_cycles: float | None, floors: Floors | None) -> str:
     if floors is None:
         return ""
     parts = ", ".join(f"{unit} {cycles:.0f}" for unit, cycles in floors.cycles)
-    text = f"floor of a step: {floors.floor:.0f} cycles ({floors.unit}; {parts})"
+    text = f"{floors.floor:.0f} cycles a step ({floors.unit}; {parts})"
     multiple = ratio(period_cycles, floors)
     return f"{text}; the clean period is {multiple:.2f} times that" if multiple is not None else text
