@@ -32,8 +32,9 @@ class AbTable(Scrolled):
         column = max(20, (width - 26) // 2)
         head: Row = [(f" {'':24}", "dim"), (f"{'A':{column}}", "role-a"), ("B", "role-b")]
         body: list[Row] = []
-        for name, a, b in ab_rows(state, snapshot.ab_arms):
-            style = "strong" if name.startswith("knob") else "text"
+        differing = sum(state.a.get(name) != state.b.get(name) for name in {**state.a, **state.b})
+        for number, (name, a, b) in enumerate(ab_rows(state, snapshot.ab_arms)):
+            style = "strong" if number < differing else "text"
             body.append([(f" {name:24}", "dim"), (f"{a[: column - 1]:{column}}", style), (b, style)])
         return [head], body
 
