@@ -30,7 +30,7 @@ LONG = 600.0  # seconds of blocks that no job here needs
 @dataclass(frozen=True)
 class Case:
     """A job on the simulated device; ``order``: fields of its order; ``before``: what was done before it; ``cut_at``:
-    the kind of record at which it is cut short. A file named KEPT is the same for both."""
+    at the second record of this kind it is cut short. A file named KEPT is the same for both."""
 
     job: Job
     order: dict[str, Any] = field(default_factory=dict)
@@ -105,11 +105,11 @@ CASES: dict[str, Case] = {
     "check-bisect-mode": Case(
         CheckJob(a={"p_split": "1/2"}, b={"p_split": "3/4"}, times=3, bisect=True), fault("not-bitwise")
     ),
-    "ab-cut": Case(AbJob(b=HANDICAP, budget_s=LONG), cut_at="ab_arm"),
+    "ab-cut": Case(AbJob(b=HANDICAP, budget_s=LONG), cut_at="ab_block"),
     "ab-pairs-cut": Case(AbJob(b=HANDICAP, tier=2, pairs=3), cut_at="ab_pair"),
-    "sweep-cut": Case(SweepJob(knob="p_split", values=SPLITS, budget_s=LONG), cut_at="sweep_point"),
-    "check-cut": Case(CheckJob(b={"p_split": "1/2"}, times=3), cut_at="repeats"),
-    "triage-cut": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=3), cut_at="triage_step"),
+    "sweep-cut": Case(SweepJob(knob="p_split", values=SPLITS, budget_s=LONG), cut_at="sweep_block"),
+    "check-cut": Case(CheckJob(b={"p_split": "1/2"}, times=3), cut_at="check_run"),
+    "triage-cut": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=3), cut_at="sweep_block"),
     "triage": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=5)),
     "triage-early": Case(TriageJob(seconds=0.25, sweep_s=LONG, times=5), {"knobs": {"p_split": "1/2"}}),
     "triage-skip": Case(TriageJob(seconds=0.25, skip=["throughputs", "SASS", "split", "checks"]), fault("foreign")),

@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 from fa4top.analysis.view.snapshot import Snapshot
@@ -131,7 +130,7 @@ class Done:
 
 
 def run_inline(order: Order, job: Job, cut_at: str = "") -> Done:
-    """Do a job to its end, as an engine does that has nothing else to do; or cut it short at the first record of the
+    """Do a job to its end, as an engine does that has nothing else to do; or cut it short at the second record of the
     kind ``cut_at``."""
     with ExitStack() as stack:
         stack.enter_context(patch("fa4top.engine.pool.WorkerProcess", InlineWorker))
@@ -164,18 +163,16 @@ async def _run(order: Order, job: Job, cut_at: str) -> Done:
     host = Host(order, log, lambda state, text: None)
     log.append(header)
     failed = ""
-    doing = asyncio.ensure_future(spec_of(job).run(host, job))
-    append = host.append
+    append, seen = host.append, itertools.count(1)
 
-    def cutting(body: Body) -> Any:
-        found = append(body)
-        if body.kind == cut_at:
-            doing.cancel()
-        return found
+    def cutting(body: Body) -> None:
+        append(body)
+        if body.kind == cut_at and next(seen) == 2:
+            raise asyncio.CancelledError  # where a real one arrives is left to chance
 
     try:
         with patch.object(host, "append", cutting):
-            await doing
+            await spec_of(job).run(host, job)
     except JobFailed as error:
         failed = str(error)
     except asyncio.CancelledError:
