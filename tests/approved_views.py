@@ -10,17 +10,34 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from fa4top.analysis.compare.outputs import compare_outputs
 from fa4top.analysis.sass.kernel import KernelSass, read_kernel
 from fa4top.analysis.triage.gathered import Gathered
 from fa4top.analysis.triage.steps import answer, triage
 from fa4top.analysis.view.account import Account
-from fa4top.analysis.view.fold import fold_records
+from fa4top.analysis.view.fold import Fold, fold_records
 from fa4top.analysis.view.limits import live_sentence
 from fa4top.analysis.view.results import results
 from fa4top.analysis.view.snapshot import LiveFacts
 from fa4top.engine.jobs.registry import spec_of
 from fa4top.orders.jobs import AbJob, BenchJob, CheckJob, Job, SassJob, SweepJob, TriageJob
-from fa4top.records import BenchResult, EngineState, Fault, Repeats, StepWork, SweepPoint, SweepState, WorkerState
+from fa4top.records import (
+    BenchResult,
+    Body,
+    EngineState,
+    Fault,
+    HangReport,
+    Notice,
+    Output,
+    Repeats,
+    StepWork,
+    SweepPoint,
+    SweepState,
+    WorkerState,
+    stamp,
+)
 from fa4top.session.reading import read_log
 from tests.approved import plain
 from tests.conftest import ROOT, make_sim_order
@@ -307,8 +324,98 @@ def problems_say() -> dict[str, Any]:
     return found
 
 
+def bench_worker(state: str, text: str = "") -> WorkerState:
+    """The worker that measures instructions."""
+    return WorkerState(worker="bench7", plan_id=7, twin="bench", pid=7, state=state, text=text, progress=0.5)
+
+
+def fault(worker: str) -> Fault:
+    """An end."""
+    return Fault(worker=worker, plan_id=1, reason="killed", text="signal 9", hint="look", stderr_tail=["last", "words"])
+
+
+def hang(*roles: str) -> HangReport:
+    """A launch that does not end."""
+    return HangReport(worker="w", plan_id=1, deadline_s=2.0, state="ready", text="P 2nd is missing", roles=list(roles))
+
+
+assert HEALTHY.plan is not None and HEALTHY.gpu is not None
+PLAN, OTHER_PLAN = HEALTHY.plan, replace(HEALTHY.plan, plan_id=2, knobs={"a": "1", "b": "2"})
+CHECK = HEALTHY.checks[0]
+STORIES: dict[str, list[Body]] = {
+    "bench, its course": [
+        bench_worker("importing"),
+        bench_worker("compiling", "3 of 9"),
+        bench("a", 1.0),
+        bench("b", None, status="refused", text="no such SASS"),
+        bench("c", None, status="failed", text="ptxas"),
+        bench("d", None, status="lacking", text="not on this chip"),
+        bench("a", 2.0),
+    ],
+    "bench, again": [bench("a", 1.0), bench_worker("importing"), bench("b", 2.0), bench_worker("ready")],
+    "bench, its end": [bench_worker("compiling"), fault("bench7")],
+    "bench, another's end": [bench_worker("compiling"), fault("clean1"), fault("traced2")],
+    "workers": [
+        EngineState(state="running", pid=1, viewers=1, text="why"),
+        PLAN,
+        worker("clean", "importing"),
+        worker("clean", "importing", "said once"),
+        worker("clean", "ready"),
+        CHECK,
+        replace(CHECK, twin="traced", passed=False, text="wrong"),
+        fault("clean 1"),
+        EngineState(state="stopped", pid=1, viewers=0, text=""),
+    ],
+    "a plan after another": [PLAN, worker("clean", "ready"), CHECK, OTHER_PLAN, CHECK, worker("clean", "stopped")],
+    "words": [Notice("warning", "hot"), Notice("info", "calm"), Output("clean1", "a line"), hang("mma waits", "load")],
+    "repeats": [repeats("a", 0, "steady"), repeats("b", 2, "FLAKY"), repeats("a", 1, "FLAKY")],
+}
+
+
+def stories_say() -> dict[str, Any]:
+    """By story: what is folded from it, and its lines."""
+    found = {}
+    for name, bodies in STORIES.items():
+        fold = Fold()
+        for number, body in enumerate(bodies):
+            fold.feed(replace(stamp(body, "engine", number + 1), mono_ns=number * 10**9, wall_ns=number))
+        snapshot = fold.snapshot()
+        kept = ("engine", "plan", "workers", "checks", "faults", "lines", "records", "bench", "bench_state", "repeats")
+        facts = {each: getattr(snapshot, each) for each in (*kept, "verdict")}
+        found[name] = plain({**facts, "results": results(snapshot), "totals": fold.totals()})
+    return found
+
+
+def outputs_say() -> dict[str, Any]:
+    """By which elements differ: how much, and where in words."""
+    random = np.random.default_rng(1)
+    first = random.standard_normal((3, 640, 6, 4)).astype(np.float32)
+    places: dict[str, list[tuple[int, int, int, int]]] = {
+        "one": [(0, 5, 1, 2)],
+        "one row": [(0, 5, 1, dim) for dim in range(4)],
+        "four heads": [(0, 5, head, 0) for head in range(4)],
+        "five heads": [(0, 5, head, 0) for head in range(5)],
+        "three batches": [(batch, 300, 0, 0) for batch in range(3)],
+        "four tiles": [(0, 128 * tile, 0, 0) for tile in range(4)],
+        "five tiles": [(2, 128 * tile + 127, 0, 0) for tile in range(5)],
+    }
+    found = {}
+    for name, chosen in places.items():
+        second = first.copy()
+        for number, place in enumerate(chosen):
+            second[place] += np.float32(0.5 + number)
+        found[name] = plain(compare_outputs(first, second))
+    many = np.zeros((6, 8, 1, 1), dtype=np.float32)
+    found["six batches of zeros"] = plain(compare_outputs(many, many + np.float32(2.0)))
+    found["not a number"] = plain(compare_outputs(many, np.full_like(many, np.nan)))
+    found["equal"] = plain(compare_outputs(first, first))
+    return found
+
+
 VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
     "triage-says": triage_says,
     "sessions-say": sessions_say,
     "problems-say": problems_say,
+    "stories-say": stories_say,
+    "outputs-say": outputs_say,
 }

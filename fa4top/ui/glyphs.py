@@ -87,6 +87,8 @@ def bar(share: float, width: int, full: str) -> str:
 
 def fit(row: Row, width: int) -> Row:
     """Cut or pad a row to exactly ``width`` cells."""
+    if length(row) == width:
+        return row
     out: Row = []
     used = 0
     for text, style in row:

@@ -217,7 +217,7 @@ def test_runs_are_judged_each_at_its_own_block_and_level() -> None:
 
 def test_a_redrawn_rate_is_that_of_the_blocks_after_the_pilot() -> None:
     random = np.random.default_rng(8)
-    blocks = np.concatenate([1e-3 * random.standard_normal(PILOTS), np.full(12, 0.01)])
+    blocks = np.concatenate([1e-3 * random.standard_normal(PILOTS), np.linspace(0.01, 0.03, 12)])
     rate = redrawn_error_rate(blocks, PILOTS, runs=400, seed=3)
     signs = np.where(np.random.default_rng(3).random((400, 16)) < 0.5, 1.0, -1.0)
     assert rate == pytest.approx(np.mean(first_calls(signs * blocks, PILOTS) > 0))

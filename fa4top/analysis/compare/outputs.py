@@ -52,12 +52,13 @@ def where(differing: npt.NDArray[np.bool_]) -> str:
     rows = differing.any(axis=3)
     batches, queries, heads = (np.unique(index) for index in np.nonzero(rows))
     tiles = np.unique(queries // TILE_ROWS)
+    count, first, last = np.count_nonzero(rows), queries.min(), queries.max()
     parts = [
-        f"{np.count_nonzero(rows)} rows",
+        f"{count} row{'s' * (count > 1)}",
         _named("batch", batches),
         _named("head", heads),
         _named("tile", tiles),
-        f"rows {queries.min()} to {queries.max()}",
+        f"rows {first} to {last}" if first < last else f"row {first}",
     ]
     return ", ".join(parts)
 

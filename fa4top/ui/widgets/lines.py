@@ -51,6 +51,7 @@ class Lines(Widget):
         self._view = View()
         self._snapshot = Snapshot()
         self._drawn_s = 0.0
+        self._cells = (0, 0)  # asking Textual for it takes longer than drawing a short pane
 
     @property
     def g(self) -> Glyphs:
@@ -73,6 +74,7 @@ class Lines(Widget):
     def on_resize(self) -> None:
         """The old rows have another width."""
         self._rows = []
+        self._cells = (self.size.width, self.size.height)
         self._redraw()
         self.refresh()
 
@@ -82,7 +84,7 @@ class Lines(Widget):
         super().notify_style_update()
 
     def _redraw(self) -> None:
-        width, height = self.size
+        width, height = self._cells
         if not width or not height or not self.display:
             return
         rows = [fit(row, width) for row in self.rows(self._snapshot, self._view, width, height)[:height]]
@@ -99,9 +101,9 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         """One row as a strip: one segment a run."""
         if y >= len(self._rows):
-            return Strip.blank(self.size.width, self._style("text"))
+            return Strip.blank(self._cells[0], self._style("text"))
         segments = [Segment(text, self._style(name)) for text, name in merged(self._rows[y])]
-        return Strip(segments, self.size.width)
+        return Strip(segments, self._cells[0])
 
     def _style(self, name: str) -> Style:
         if name not in self._styles:
