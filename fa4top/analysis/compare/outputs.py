@@ -52,7 +52,7 @@ def where(differing: npt.NDArray[np.bool_]) -> str:
     rows = differing.any(axis=3)
     batches, queries, heads = (np.unique(index) for index in np.nonzero(rows))
     tiles = np.unique(queries // TILE_ROWS)
-    count, first, last = np.count_nonzero(rows), queries.min(), queries.max()
+    count, first, last = int(np.count_nonzero(rows)), int(queries.min()), int(queries.max())
     parts = [
         f"{count} row{'s' * (count > 1)}",
         _named("batch", batches),
