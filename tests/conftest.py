@@ -27,9 +27,9 @@ from fa4top.records import Envelope
 from fa4top.session.paths import RuntimeFolderError, live_sessions, new_session_id
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from tests.forked import forking
+from tests.limits import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE_S = 240.0  # after this a test has failed, however loaded the machine is; nothing sleeps it through
 # tests run side by side, in many short processes: each has one thread, and imports what another one has compiled
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

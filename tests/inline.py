@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import queue
 import threading
 from collections.abc import Iterator
@@ -29,8 +30,11 @@ from fa4top.records import to_line as record_line
 from fa4top.session.paths import LOG_NAME
 from fa4top.session.reading import Skipped, decode_line, read_log
 from fa4top.worker.loop import _Worker
+from tests.limits import PATIENCE_S
 
 PIDS = itertools.count(1_000_000)
+# a mutant may wait for ever for what another thread never says
+LIMIT_S = 30.0 if os.environ.get("MUTANT_UNDER_TEST") else PATIENCE_S
 CLOCKED = ("ab", "arms", "sweep_series", "triage")  # jobs that look at the time
 
 
@@ -138,7 +142,7 @@ def run_inline(order: Order, job: Job, cut_at: str = "") -> Done:
         stack.enter_context(patch("fa4top.worker.loop.traceback.print_exc", lambda: None))
         for module in CLOCKED:
             stack.enter_context(patch.object(import_module(f"fa4top.engine.jobs.{module}"), "time", Clock()))
-        return asyncio.run(_run(order, job, cut_at))
+        return asyncio.run(asyncio.wait_for(_run(order, job, cut_at), LIMIT_S))
 
 
 def run_order(order: Order) -> Done:

@@ -16,7 +16,8 @@ from collections.abc import Callable
 
 import pyte
 
-from tests.conftest import PATIENCE_S, ROOT
+from tests.conftest import ROOT
+from tests.limits import PATIENCE_S
 
 
 class Terminal:

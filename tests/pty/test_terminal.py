@@ -13,7 +13,8 @@ import pytest
 
 from fa4top.engine.client import connect, find_live
 from fa4top.session.paths import live_sessions
-from tests.conftest import PATIENCE_S, ROOT, wait_until
+from tests.conftest import ROOT, wait_until
+from tests.limits import PATIENCE_S
 from tests.pty.harness import Terminal
 
 READY = "TFLOP/s"

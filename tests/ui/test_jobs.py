@@ -24,7 +24,8 @@ from fa4top.ui.screens.bench import BenchScreen
 from fa4top.ui.screens.sweep import SweepForm, SweepScreen
 from fa4top.ui.widgets.lines import Lines
 from fa4top.ui.widgets.scrolled import Scrolled
-from tests.conftest import PATIENCE_S, ROOT
+from tests.conftest import ROOT
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("copies")
 SIZES = [(80, 24), (120, 40), (200, 50), (60, 18)]

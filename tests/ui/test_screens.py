@@ -29,8 +29,9 @@ from fa4top.ui.screens.leave import LeaveScreen
 from fa4top.ui.screens.live import LiveScreen
 from fa4top.ui.screens.log import LogScreen
 from fa4top.ui.widgets.lines import Lines
-from tests.conftest import PATIENCE_S, wait_until
+from tests.conftest import wait_until
 from tests.forked import forking
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("copies")
 SIZES = [(80, 24), (120, 40), (200, 50)]

@@ -23,7 +23,8 @@ from fa4top.records import Body, EngineState, Envelope, Fault, Notice, Plan, Tra
 from fa4top.session.following import Follower
 from fa4top.session.paths import LOG_NAME, live_sessions, runtime_folder
 from fa4top.session.reading import Skipped, read_log
-from tests.conftest import PATIENCE_S, of_kind, wait_until
+from tests.conftest import of_kind, wait_until
+from tests.limits import PATIENCE_S
 
 Make = Callable[..., Order]
 

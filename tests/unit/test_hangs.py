@@ -21,7 +21,8 @@ from fa4top.session.reading import read_log
 from fa4top.targets.builtin.family import BUILTIN
 from fa4top.targets.fa4.family import SM100
 from fa4top.worker.watch import Watch
-from tests.conftest import PATIENCE_S, wait_until
+from tests.conftest import wait_until
+from tests.limits import PATIENCE_S
 
 Make = Callable[..., Order]
 ROLES = ("mma", "softmax0", "softmax1", "correction")

@@ -16,7 +16,8 @@ from fa4top.orders.order import Order
 from fa4top.records import AbState, CleanBurst, Envelope, Plan, WorkerState
 from fa4top.session.reading import read_log
 from fa4top.targets.fa4.description import DESCRIPTION as FA4
-from tests.conftest import PATIENCE_S, wait_until
+from tests.conftest import wait_until
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]

@@ -31,8 +31,9 @@ from fa4top.session.reading import read_log
 from fa4top.targets.fa4.family import SM100
 from fa4top.targets.sim.description import DESCRIPTION as SIM
 from fa4top.ui.screens.sweep import sweep_job
-from tests.conftest import PATIENCE_S, wait_until
+from tests.conftest import wait_until
 from tests.inline import run_order
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.usefixtures("copies")
 Make = Callable[..., Order]
