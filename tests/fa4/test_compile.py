@@ -6,35 +6,23 @@ and memory.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.fa4
-pytest.importorskip("flash_attn.cute", reason="needs flash-attn-4 (make test-fa4)")
+from tests.fa4.compiling import compiled
+
+# not imported here: its switches are read when it is
+THERE = importlib.util.find_spec("flash_attn") is not None
+pytestmark = [pytest.mark.fa4, pytest.mark.skipif(not THERE, reason="needs flash-attn-4 (make test-fa4)")]
 
 ARCHITECTURES = ("sm_90a", "sm_100a", "sm_103a")
-COMPILE = Path(__file__).parent / "compile_one.py"
-
-
-@cache
-def compiled(
-    arch: str, probe_set: str, causal: bool = False, shape: str = "", dtype: str = "bf16", knobs: str = "{}"
-) -> dict[str, object]:
-    """One compile in a fresh process: PTX, SASS, resources, probe counts."""
-    done = subprocess.run(
-        [sys.executable, str(COMPILE), arch, probe_set, "1" if causal else "0", shape, dtype, knobs],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    result: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def comments(result: dict[str, object]) -> Counter[str]:
@@ -68,7 +56,7 @@ def test_coarse_probes_cost_no_registers_and_no_memory_in_the_step_loops(arch: s
     clean, traced = compiled(arch, "clean", causal), compiled(arch, "coarse", causal)
     assert clean["registers"] == traced["registers"]
     assert clean["stack"] == 0 and not clean["local_in_loops"] and clean["clocks"] == 0
-    assert traced["clocks"] > 0  # type: ignore[operator]
+    assert traced["clocks"] > 0
     assert not traced["local_in_loops"], traced["local_in_loops"]
     assert traced["stack"] == 0 and traced["local_accesses"] == 0
 
@@ -87,19 +75,19 @@ def test_the_wait_inside_the_pv_gemm_is_timed_on_its_slow_path(arch: str) -> Non
 ])  # fmt: skip
 def test_other_shapes_and_dtypes_take_the_probes(arch: str, shape: str, dtype: str) -> None:
     result = compiled(arch, "coarse", False, shape, dtype)
-    assert all(result["counts"].values()) and result["clocks"] > 0  # type: ignore[attr-defined, operator]
+    assert all(result["counts"].values()) and result["clocks"] > 0
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_103a"])
 def test_detail_adds_phases(arch: str) -> None:
     coarse, detail = compiled(arch, "coarse"), compiled(arch, "detail")
-    assert sum(detail["counts"].values()) > sum(coarse["counts"].values())  # type: ignore[attr-defined]
+    assert sum(detail["counts"].values()) > sum(coarse["counts"].values())
 
 
 def test_geometry_comes_from_the_kernel_itself() -> None:
-    assert compiled("sm_90a", "clean")["geometry"]["grid_ctas"] == 1536  # type: ignore[index]
+    assert compiled("sm_90a", "clean")["geometry"]["grid_ctas"] == 1536
     blackwell = compiled("sm_103a", "clean")["geometry"]
-    assert blackwell["persistent"] and blackwell["grid_ctas"] == 148 and blackwell["steps_longest"] == 384  # type: ignore[index]
+    assert blackwell["persistent"] and blackwell["grid_ctas"] == 148 and blackwell["steps_longest"] == 384
 
 
 def test_the_callers_compiled_kernel_caches_stay_untouched(tmp_path: Path) -> None:
@@ -111,8 +99,9 @@ def test_the_callers_compiled_kernel_caches_stay_untouched(tmp_path: Path) -> No
         **os.environ, "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1", "FLASH_ATTENTION_CUTE_DSL_CACHE_DIR": str(mine),
         "CUTE_DSL_CACHE_DIR": str(mine), "HOME": str(mine),
     }  # fmt: skip
+    script = Path(__file__).parent / "compile_one.py"
     done = subprocess.run(
-        [sys.executable, str(COMPILE), "sm_90a", "coarse", "0", "s2048", "bf16", "{}"], capture_output=True, text=True,
+        [sys.executable, str(script), "sm_90a", "coarse", "0", "s2048", "bf16", "{}"], capture_output=True, text=True,
         env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
