@@ -145,7 +145,7 @@ def differing(found: Any, approved: Any, where: str = "") -> Iterator[str]:
         for place, (now, before) in enumerate(zip(found, approved, strict=True)):
             yield from differing(now, before, f"{where}[{place}]")
     elif type(found) in (int, float) and type(approved) in (int, float):
-        if abs(found - approved) > 1e-9 * max(abs(found), abs(approved)):
+        if found != approved and not abs(found - approved) <= 1e-9 * max(abs(found), abs(approved)):
             yield f"{where}: {found} instead of {approved}"
     elif found != approved:
         yield f"{where}: {found!r} instead of {approved!r}"

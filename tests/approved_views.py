@@ -200,6 +200,13 @@ def evidence() -> dict[str, dict[str, Any]]:
             (point("96"), point("64", "faster", -4.0, status="failed"), point("32", "equivalent", -0.2)),
             (point("96", series="a"), point("64", "faster", -4.0, series="b")),
             (point("96"), point("64", "faster", None), point("32", "faster", -2.0)),
+            (
+                point("96"),
+                point("64", "faster", -9.0, fresh_percent=-2.0, fresh_word="faster"),
+                point("32", "faster", -5.0, fresh_percent=-4.0, fresh_word="faster"),
+            ),
+            (point("96"), point("64", "slower", 1.0, fresh_percent=-3.0, fresh_word="faster")),
+            (point("96", series="a"), point("64", "faster", -2.0, series="a"), point("64", "faster", -7.0, series="b")),
         ]
     ):
         cases[f"swept {number}"] = {"sweep": sweep(), "sweep_points": points}
@@ -244,6 +251,28 @@ def evidence() -> dict[str, dict[str, Any]]:
             ]
             name = f"SASS {dtype}, {transitions} transitions, runs of {longest}"
             cases[name] = {"sass_of": replace(code, roles=type(code.roles)(woven))}
+        bare = [replace(each, spills=3, register_limit=None) for each in code.roles]
+        cases[f"SASS {dtype}, spilling, no budget"] = {"sass_of": replace(code, roles=type(code.roles)(bare))}
+        for factor in (4, 40, 80, 160):
+            heavy = [
+                replace(
+                    each,
+                    step_units={
+                        unit: count * (factor if unit == "convert" else 1) for unit, count in each.step_units.items()
+                    },
+                )
+                for each in code.roles
+            ]
+            cases[f"SASS {dtype}, conversions x{factor}"] = {"sass_of": replace(code, roles=type(code.roles)(heavy))}
+    for step in (1900.0, 5200.0):
+        nothing_waits = (role("mma"), role("softmax0"))
+        cases[f"no waits, {step} cycles"] = {"roles": nothing_waits, "clean_period_cycles": step}
+        cases[f"waits of nothing, {step} cycles"] = {
+            "roles": (role("mma"), role("softmax0", wait_S=0.0)),
+            "clean_period_cycles": step,
+        }
+        cases[f"no roles, {step} cycles"] = {"roles": (), "clean_period_cycles": step}
+        cases[f"no lead, {step} cycles"] = {"roles": (role("mma"),), "clean_period_cycles": step}
     cases["no SASS"] = {"why_not": "nvdisasm is missing"}
     cases["no split"] = {"tries": {}}
     cases["KV stages to try"] = {
