@@ -16,7 +16,7 @@ run: $(VENV)/.run
 	$(BIN)/fa4top $(ARGS)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-fa4: $(FA4_VENV)/.fa4
 	$(FA4_VENV)/bin/python -m pytest tests/fa4 tests/fork -m fa4 -n 2 --dist loadfile $(ARGS)

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -52,25 +51,6 @@ def _become(streams: Sequence[int], environment: dict[str, str], run: Callable[[
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def in_copy(run: Callable[[], object]) -> tuple[int, str, str]:
-    """Run something in a copy of this process: its exit code, and what it printed to stdout and stderr."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors, open(os.devnull) as null:
-        pid = os.fork()
-        if not pid:
-
-            def ran() -> int:
-                run()
-                return 0
-
-            _become((null.fileno(), out.fileno(), errors.fileno()), dict(os.environ), ran)
-        _, status = os.waitpid(pid, 0)
-        texts = []
-        for file in (out, errors):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    return os.waitstatus_to_exitcode(status), texts[0], texts[1]
 
 
 class ForkedEngine:

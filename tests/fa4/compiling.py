@@ -1,16 +1,15 @@
-"""One kernel compiled in a process of its own that begins as a copy of this one: it need not import torch anew.
-
-The DSL and flash-attn-4 are imported in the copy: they read the architecture and their switches then.
-"""
+"""One kernel compiled in a fresh process: the DSL and flash-attn-4 read the architecture when they are imported."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-from tests.fa4.compile_one import main
-from tests.forked import in_copy
+SCRIPT = Path(__file__).parent / "compile_one.py"
 
 
 @cache
@@ -18,10 +17,8 @@ def compiled(
     arch: str, probe_set: str, causal: bool = False, shape: str = "", dtype: str = "bf16", knobs: str = "{}"
 ) -> dict[str, Any]:
     """PTX, SASS, resources, probe counts."""
-    import torch
-
-    assert torch.__version__
-    code, out, words = in_copy(lambda: main(arch, probe_set, causal, shape, dtype, json.loads(knobs)))
-    assert code == 0, words[-3000:]
-    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    words = [arch, probe_set, "1" if causal else "0", shape, dtype, knobs]
+    done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -6,7 +6,6 @@ and memory.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -16,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.fa4.compiling import compiled
+from tests.fa4.compiling import SCRIPT, compiled
 
-# not imported here: its switches are read when it is
-THERE = importlib.util.find_spec("flash_attn") is not None
-pytestmark = [pytest.mark.fa4, pytest.mark.skipif(not THERE, reason="needs flash-attn-4 (make test-fa4)")]
+pytestmark = pytest.mark.fa4
+pytest.importorskip("flash_attn.cute", reason="needs flash-attn-4 (make test-fa4)")
 
 ARCHITECTURES = ("sm_90a", "sm_100a", "sm_103a")
 
@@ -99,9 +97,8 @@ def test_the_callers_compiled_kernel_caches_stay_untouched(tmp_path: Path) -> No
         **os.environ, "FLASH_ATTENTION_CUTE_DSL_CACHE_ENABLED": "1", "FLASH_ATTENTION_CUTE_DSL_CACHE_DIR": str(mine),
         "CUTE_DSL_CACHE_DIR": str(mine), "HOME": str(mine),
     }  # fmt: skip
-    script = Path(__file__).parent / "compile_one.py"
     done = subprocess.run(
-        [sys.executable, str(script), "sm_90a", "coarse", "0", "s2048", "bf16", "{}"], capture_output=True, text=True,
+        [sys.executable, str(SCRIPT), "sm_90a", "coarse", "0", "s2048", "bf16", "{}"], capture_output=True, text=True,
         env=environment, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
